@@ -1,4 +1,4 @@
-"""How long a Chakra trace of a transformer's training step takes to read and to time.
+"""Times to read and to simulate a Chakra trace of a transformer's training step.
 
     python benchmarks/chakra.py                     # 1 024 ranks
     python benchmarks/chakra.py --ranks 64 --jitter # every kernel of every rank takes another time

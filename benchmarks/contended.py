@@ -1,4 +1,4 @@
-"""How long contended simulation takes as a command, on one core, and SimGrid for the same case.
+"""Times of contended simulation as a command, on one core, and of SimGrid for the same case.
 
     python benchmarks/contended.py                            # our figures
     python benchmarks/contended.py --simgrid /usr/bin/python3 # SimGrid's besides, up to 64 ranks
@@ -122,7 +122,7 @@ CASES = [
 
 
 def command(case: Case, counts: Path) -> list[str]:
-    """Return what a user types; the table of counts is in a file."""
+    """Return the command line of a case; the table of counts is in a file."""
     line = ["hccl-py", "simulate", case.op, "--topology", case.network]
     size = ["--counts", str(counts)] if case.most else ["-b", f"{case.mib}M"]
     line += ["--executor", case.executor, *size, "--network", "contended"]

@@ -1,5 +1,5 @@
-"""How fast the device platform runs programs of 8 ranks on one device, against plain copies of the
-same bytes on one stream, in the same run; before that, whether results are right.
+"""Times of programs of 8 ranks on one device by the device platform, against plain copies of the
+same bytes on one stream, in the same run; before that, a check of the results.
 
     python benchmarks/device.py --device cuda            # prints
     python benchmarks/device.py --device cuda --write    # the same into docs/benchmarks.md
@@ -92,7 +92,7 @@ def call_of(executor: type) -> Case | None:
 
 
 def wrong_executors(device: str) -> tuple[int, list[str]]:
-    """Return how many executors were run, and what is wrong with which."""
+    """Return the number of executors that were run, and a line for each with wrong results."""
     tried, wrong = 0, []
     for executor in EXECUTORS:
         case = call_of(executor)
@@ -116,7 +116,7 @@ def wrong_orders(device: str) -> list[str]:
         return []
     module, count, found = torch.get_device_module(device), 1 << 22, []
     with communicator(RANKS, device) as comm:
-        likes = comm.likes
+        likes = comm.placement_templates
         assert likes is not None
         inputs = [torch.zeros(count, device=like.tensor.device) for like in likes]
         with module.stream(module.Stream()):
@@ -250,7 +250,10 @@ def row(comm: hccl.Communicator, device: str, op: str, name: str, executor: str)
     if checked.check != "success":
         raise SystemExit(f"{op}, {name}, {plan.selection.executor}: {checked.first_wrong}")
     timeline = Measurement(comm, 1, 3, check=False).timeline(plan)
-    there = [None if like is None else like.tensor.device for like in comm.likes or [None] * RANKS]
+    there = [
+        None if like is None else like.tensor.device
+        for like in comm.placement_templates or [None] * RANKS
+    ]
     inputs = [torch.ones(count, device=d or "cpu") for d in there]
     outputs = [torch.empty(size // 4, device=d or "cpu") for d in there]
     call = getattr(comm, op)

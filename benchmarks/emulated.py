@@ -1,4 +1,4 @@
-"""How fast the emulated platform moves data, against numpy, torch gloo and MPI in the same run.
+"""Bandwidth of the emulated platform, against numpy, torch gloo and MPI in the same run.
 
     python benchmarks/emulated.py
 

@@ -1,4 +1,4 @@
-"""How fast the distributed platform moves data between processes of one host, as it is, as
+"""Bandwidth of the distributed platform between processes of one host: in shared memory, by
 messages, and through torch, against torch gloo, MPI and the emulated platform in the same run.
 
     python benchmarks/processes.py            # prints
@@ -208,7 +208,7 @@ def mpi(ops: Ops) -> Times:
 
 
 def contenders() -> dict[str, Callable[[Ops], Times]]:
-    """Return what can be timed here, the platform first."""
+    """Return the contenders that are installed, the platform first."""
     found: dict[str, Callable[[Ops], Times]] = {
         "distributed": distributed,
         "emulated, one process": emulated,
@@ -245,7 +245,7 @@ def table(ops: Ops, times: dict[str, Times]) -> str:
 
 
 def bf16_line(rounds: int) -> str:
-    """Return how much faster than gloo our backend is in torch's bf16."""
+    """Return a line with the speed of our backend relative to gloo in torch's bf16."""
     op = {"all_reduce, 64 MiB": ("all_reduce", SIZES["64 MiB"])}
     found = [
         {backend: in_torch(op, backend, "bfloat16") for backend in ("hccl_py", "gloo")}

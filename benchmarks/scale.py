@@ -1,5 +1,5 @@
-"""How long large programs take: to record, to simulate by batches, task by task, and contended;
-and the commands that do so, as whole processes.
+"""Times of large programs: recording, simulation by batches, task by task, and contended; and of
+the commands that do so, as whole processes.
 
     python benchmarks/scale.py                    # our figures, each against its budget
     python benchmarks/scale.py --peers            # SimGrid's SMPI replay of the same ring besides
@@ -247,7 +247,7 @@ def table() -> Iterator[str]:
 
 
 def against_peer() -> Iterator[str]:
-    """Yield what SMPI's replay takes, where it is installed."""
+    """Yield the times of SMPI's replay, if it is installed."""
     for ranks in (256, 1024) if shutil.which("smpirun") else ():
         row, peer = best(ranks, 0, "batches"), replay(ranks)
         ours = row["record_s"] + row["simulate_s"]

@@ -1,4 +1,4 @@
-"""How long verifying takes: all checks, the op twice back to back, and a sweep over an executor.
+"""Times of the verifier: all checks, the op twice back to back, and a sweep over an executor.
 
     python benchmarks/verifying.py
 

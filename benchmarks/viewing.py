@@ -1,4 +1,4 @@
-"""How long it takes to look at very large programs: whole commands, from start to end.
+"""Times of commands that show very large programs, as whole processes.
 
     python benchmarks/viewing.py            # a table
     python benchmarks/viewing.py --write    # the same into docs/benchmarks.md

@@ -26,7 +26,7 @@ def all_reduce(size: int) -> hccl.OpParam:
 
 
 def gradients() -> Iterator[tuple[str, int, float]]:
-    """Yield what the backward pass makes, last layer first: name, bytes and µs."""
+    """Yield the gradients of the backward pass, last layer first: name, bytes and µs."""
     for layer in reversed(range(LAYERS)):
         for tensor, squares in TENSORS.items():
             weights = squares * HIDDEN**2

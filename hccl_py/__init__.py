@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hccl_py.topology import Topology, topology_of
     from hccl_py.verifier.entry import verify
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Adversary": "hccl_py.plugins.platforms",

@@ -1,6 +1,4 @@
-"""The small enumerations that everything else speaks: data types, reduce ops, modes, link and task
-kinds.
-"""
+"""Small enumerations: data types, reduce ops, buffers, modes, link and task kinds."""
 
 from __future__ import annotations
 
@@ -34,8 +32,8 @@ __all__ = [
 class DataType(Enum):
     """HCCL's data types; the value is HCCL's spelling.
 
-    numpy, with ml_dtypes, has all but two: of int128 and hif8 arrays hold the bytes of every
-    element (`V16`, `V1`). What cannot be reduced anywhere is only `moved`.
+    numpy, with ml_dtypes, has all but int128 and hif8, whose arrays hold the bytes of every element
+    (`V16`, `V1`). Types that no device reduces are `is_moved`.
     """
 
     INT8 = "int8"
@@ -112,17 +110,17 @@ class DataType(Enum):
 
     @cached_property
     def is_float(self) -> bool:
-        """Whether sums and products round."""
+        """True if sums and products round."""
         return self.value in ("fp16", "fp32", "fp64", "bf16")
 
     @cached_property
     def is_extended(self) -> bool:
-        """Whether the numpy dtype is one of ml_dtypes'."""
+        """True if the numpy dtype is one of ml_dtypes'."""
         return self is DataType.BF16 or self.value.startswith("fp8")
 
     @cached_property
     def is_moved(self) -> bool:
-        """Whether ops only move elements, as no device reduces them."""
+        """True if ops only move elements, as no device reduces them."""
         return self in _MOVED
 
     @cached_property
@@ -181,7 +179,7 @@ class ReduceOp(IntEnum):
 
     @property
     def spelling(self) -> str:
-        """How the op is written in every input and output."""
+        """The op as written in every input and output."""
         return self.name.lower()
 
 
@@ -221,8 +219,8 @@ class Mode(Enum):
 
 
 class InPlace(Enum):
-    """How IN and OUT of a call share memory: they begin at the same address, or the smaller one is
-    the rank's own slot of the larger one (all_gather, reduce_scatter).
+    """Layouts of a call in place: IN and OUT begin at the same address, or the smaller one is the
+    rank's own slot of the larger one (all_gather, reduce_scatter).
     """
 
     START = "start"
@@ -230,14 +228,14 @@ class InPlace(Enum):
 
 
 class LinkKind(IntEnum):
-    """How a transport moves data: SDMA (HCCS, PCIe, SIO) or RDMA (RoCE)."""
+    """Kinds of transports: SDMA (HCCS, PCIe, SIO) or RDMA (RoCE)."""
 
     SDMA = 0
     RDMA = 1
 
 
 class TaskKind(IntEnum):
-    """What a task does; `spelling` is its name in every output."""
+    """Kinds of tasks; `spelling` is the name in every output."""
 
     COPY = 0
     READ = 1
@@ -258,17 +256,17 @@ class TaskKind(IntEnum):
 
     @property
     def moves_data(self) -> bool:
-        """Whether the task has a source and a destination."""
+        """True if the task has a source and a destination."""
         return self <= TaskKind.RDMA_WRITE_REDUCE
 
     @property
     def reduces(self) -> bool:
-        """Whether the task adds to its destination."""
+        """True if the task adds to its destination."""
         return self in _REDUCING
 
     @property
     def is_atomic(self) -> bool:
-        """Whether hardware adds atomically: such tasks of several ranks may reduce into the same
+        """True if hardware adds atomically: such tasks of several ranks may reduce into the same
         bytes at once, over SDMA and one of them over RDMA (HCCL's pipelines of Atlas A2 do so:
         temp_reduce_scatter/reduce_scatter_pipeline.cc, RunAsync).
         """
@@ -276,12 +274,12 @@ class TaskKind(IntEnum):
 
     @property
     def writes_remote(self) -> bool:
-        """Whether the destination is a peer's memory."""
+        """True if the destination is a peer's memory."""
         return self in WRITES
 
     @property
     def reads_remote(self) -> bool:
-        """Whether the source is a peer's memory."""
+        """True if the source is a peer's memory."""
         return self in READS
 
 
@@ -300,10 +298,10 @@ WRITES = (
     TaskKind.RDMA_WRITE,
     TaskKind.RDMA_WRITE_REDUCE,
 )
-"""Kinds whose destination is one."""
+"""Kinds whose destination is a peer's memory."""
 
 RDMA_WRITES = (TaskKind.RDMA_WRITE, TaskKind.RDMA_WRITE_REDUCE)
-"""Kinds that go on over the connection when the stream is done with them."""
+"""Kinds whose transfer goes on after they end on their stream."""
 
 POST = int(TaskKind.NOTIFY_POST)
 WAIT = int(TaskKind.NOTIFY_WAIT)
@@ -311,5 +309,5 @@ WAIT = int(TaskKind.NOTIFY_WAIT)
 
 
 def moves_data(kinds: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
-    """Return which of a column of kinds move data."""
+    """Mark the kinds of a column that move data."""
     return kinds <= int(TaskKind.RDMA_WRITE_REDUCE)

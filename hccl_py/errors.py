@@ -1,4 +1,4 @@
-"""Errors: what went wrong, where, with which numbers, and what to do about it.
+"""Errors: each names the defect, the place, the numbers, and a way out.
 
 Every error that a user can cause derives from `HcclError`. It carries the HcclResult that HCCL's C
 API would return, one clear sentence, and a hint. The command line prints both and exits with status
@@ -50,8 +50,8 @@ SomeError = TypeVar("SomeError", bound="HcclError")
 
 
 class HcclError(Exception):
-    """Base of all errors; `result` is the HcclResult, `hint` says what to do. `code` is HCCL's
-    number for the error, such as EI0002, where it has one.
+    """Base of all errors; `result` is the HcclResult, `hint` the way out. `code` is HCCL's number
+    for the error, such as EI0002, where it has one.
     """
 
     result = HcclResult.E_INTERNAL
@@ -91,7 +91,7 @@ class MismatchError(ParameterError):
 
 
 class FileError(ParameterError):
-    """A file is not what its format demands; the message names the JSON path."""
+    """A file violates its format; the message names the JSON path."""
 
     def __init__(self, message: str, hint: str = "", code: str = "") -> None:
         super().__init__(message, hint)
@@ -99,12 +99,12 @@ class FileError(ParameterError):
 
 
 class ProgramFileError(FileError):
-    """A program file is not what its format demands; the message names the JSON path."""
+    """A program file violates its format; the message names the JSON path."""
 
 
 class RankTableError(FileError):
-    """A rank table or its topology file is not what HCCL demands (EI0004, EI0014); the message
-    names the JSON path.
+    """A rank table or its topology file violates HCCL's format (EI0004, EI0014); the message names
+    the JSON path.
     """
 
 
@@ -117,7 +117,7 @@ class NotSupportedError(HcclError):
 
 
 class DeadlockError(HcclError):
-    """Streams wait for notifies that nobody will post (on hardware: HCCL_E_TIMEOUT after
+    """Streams wait for notifies that no task will post (on hardware: HCCL_E_TIMEOUT after
     HCCL_EXEC_TIMEOUT).
     """
 
@@ -164,12 +164,12 @@ class OrchestrationError(HcclError):
 
 
 MOST_NAMES = 20
-"""Names that an error lists where none is near what was written."""
+"""Names that an error lists where none is near the given one."""
 
 
 def did_you_mean(name: str, known: Iterable[str], *, listed_by: str = "") -> str:
-    """Return a hint that names the nearest known names; where none is near, all of them, or of many
-    the nearest few. `listed_by` is the command that lists them all.
+    """Return a hint with the nearest known names; where none is near, with all of them, or the
+    nearest few of many. `listed_by` is the command that lists them all.
     """
     choices = sorted(known)
     near = _near(name, choices, 3, 0.5)
@@ -183,7 +183,7 @@ def did_you_mean(name: str, known: Iterable[str], *, listed_by: str = "") -> str
 
 
 def _near(name: str, choices: list[str], most: int, cutoff: float) -> list[str]:
-    """Return the names most like one, or like it but for upper case."""
+    """Return the names most like one; if there are none, ignoring upper case."""
     near = difflib.get_close_matches(name, choices, n=most, cutoff=cutoff)
     if near:
         return near

@@ -1,4 +1,4 @@
-"""Which line of an author's code is running: the innermost frame outside of the recording layer."""
+"""The running line of an author's code: the innermost frame outside of the recording layer."""
 
 import sys
 from pathlib import Path
@@ -19,12 +19,12 @@ _skipped: dict[str, bool] = {}
 
 
 def is_recording_file(name: str) -> bool:
-    """Whether a source file belongs to the recording layer and not to an author."""
+    """True if a source file belongs to the recording layer and not to an author."""
     return name.startswith(_RECORDING) or name.endswith("contextlib.py")
 
 
 def author_line() -> Line:
-    """Return the author's line that led here."""
+    """Return the line of the author that is running."""
     frame = sys._getframe(1)
     while True:
         name = frame.f_code.co_filename

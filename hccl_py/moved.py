@@ -37,12 +37,38 @@ MOVED |= {
     for name in ("alpha", "cost_files", "durations", "jitter", "links")
 }
 MOVED |= {
+    "hccl_py.cpp.export.conditions": "hccl_interop.cpp.export.fitting",
+    "hccl_py.cpp.export.files": "hccl_interop.cpp.export.text",
+    "hccl_py.msccl.operation": "hccl_interop.common.meaning",
+    "hccl_py.jobs.issued": "hccl_py.jobs.communicators",
+    "hccl_py.jobs.start_end": "hccl_py.jobs.events",
     "hccl_py.simulator.fit": "hccl_py.fit.fit",
     "hccl_py.simulator.hccl_test_log": "hccl_py.fit.logs.hccl_test",
     "hccl_py.simulator.logged_calls": "hccl_py.fit.logs.logged_calls",
     "hccl_py.simulator.measured_logs": "hccl_py.fit.logs.measured",
     "hccl_py.simulator.nccl_tests_log": "hccl_py.fit.logs.nccl_tests",
     "hccl_py.simulator.rccl_tests_file": "hccl_py.fit.logs.rccl_tests",
+}
+MOVED |= {
+    "hccl_py.selection.order": "hccl_py.selection.sum_order",
+    "hccl_py.torch.tensors": "hccl_py.torch.tensor_arrays",
+    "hccl_py.trace.columns": "hccl_py.trace.side_by_side",
+    "hccl_py.trace.gantt.drawing": "hccl_py.trace.gantt.chart",
+    "hccl_py.trace.page.columns": "hccl_py.trace.page.packing",
+    "hccl_py.trace.page.document": "hccl_py.trace.page.scene_block",
+    "hccl_py.trace.pictures.cells": "hccl_py.trace.pictures.grid",
+    "hccl_py.trace.pictures.page": "hccl_py.trace.pictures.sheet",
+    "hccl_py.trace.pictures.parts": "hccl_py.trace.pictures.input_chunks",
+    "hccl_py.trace.pictures.words": "hccl_py.trace.pictures.captions",
+    "hccl_py.trace.scene.load": "hccl_py.trace.scene.traffic",
+    "hccl_py.trace.scene.memory": "hccl_py.trace.scene.memory_states",
+    "hccl_py.trace.scene.part": "hccl_py.trace.scene.excerpt",
+    "hccl_py.trace.screen.lanes": "hccl_py.trace.screen.lanes_view",
+    "hccl_py.trace.table": "hccl_py.trace.task_list",
+}
+MOVED |= {
+    f"hccl_py.selection.tables.{release}.files": f"hccl_py.selection.tables.{release}.shared_rows"
+    for release in ("cann_2025_07", "cann_2026_08")
 }
 """Today's module by its old name; modules inside of it moved with it."""
 
@@ -75,7 +101,7 @@ class _OldNames(MetaPathFinder, Loader):
 
 
 def _importers_depth() -> int:
-    """Return how far up the stack the import statement stands, past Python's own importer."""
+    """Return the depth of the import statement in the stack, past Python's own importer."""
     depth, frame = 1, sys._getframe(1)
     while frame.f_back and (
         frame.f_code.co_filename == __file__ or "importlib" in frame.f_code.co_filename

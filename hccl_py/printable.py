@@ -1,4 +1,4 @@
-"""Text from outside made safe to show: what a terminal might obey becomes visible escapes.
+"""Text from outside made safe to show: control characters become visible escapes.
 
 Names in files, error messages of plugins and paths may hold any character: escape sequences that
 move the cursor or set the clipboard, or marks that turn the direction of writing.
@@ -20,5 +20,5 @@ def one_line(text: str) -> str:
 
 
 def brief(text: str, most: int = 200) -> str:
-    """Return a text as `one_line` does, without what comes after so many characters."""
+    """Return a text as `one_line` does, cut after `most` characters."""
     return one_line(text) if len(text) <= most else f"{one_line(text[:most])}..."

@@ -24,24 +24,12 @@ import numpy.typing as npt
 
 from hccl_py.lines import Line, author_line
 
-__all__ = [
-    "Diverged",
-    "Floats",
-    "IntArray",
-    "OutOfBoundsError",
-    "PerBool",
-    "PerRank",
-    "RankInt",
-    "count_up",
-    "values_of",
-]
-
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 class OutOfBoundsError(IndexError):
-    """A range or index outside of what it is taken from."""
+    """A range or index outside of its region or chunks."""
 
 
 class Diverged(BaseException):
@@ -98,7 +86,7 @@ class PerRank:
 
     @property
     def is_sum(self) -> bool:
-        """Whether the formula is `base + add` only."""
+        """True if the formula is `base + add` only."""
         return self.mod is None and self.table is None
 
     def looked_up(self, table: IntArray) -> RankInt:
@@ -335,7 +323,7 @@ def count_up(counts: IntArray) -> IntArray:
 
 
 def values_of(value: Any) -> Any:
-    """Return the array behind a PerRank, and anything else as it is."""
+    """Return the array behind a PerRank, and any other value as it is."""
     return value.values() if isinstance(value, PerRank) else value
 
 
@@ -361,7 +349,7 @@ _GROWING = (operator.mul, operator.pow, operator.lshift)
 
 
 def _check_range(operate: Callable[[Any, Any], Any], a: Any, b: Any) -> None:
-    """Refuse what Python's ints could hold but 64 bits cannot."""
+    """Refuse results that need more than 64 bits."""
     if operate is not operator.mul and np.any(np.less(b, 0)):
         raise ValueError("negative shift count or exponent at some rank")
     size = np.abs(np.asarray(a, np.float64))

@@ -13,7 +13,7 @@ from pathlib import Path
 from hccl_executors import EXECUTORS
 from hccl_executors.levels import LEVELS
 from hccl_py.plugins.executor import Fidelity, ops_of
-from hccl_py.plugins.fidelity import KINDS, SITUATIONS, declared
+from hccl_py.plugins.fidelity import KINDS, SITUATIONS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "fidelity.md"
 BEGIN = "<!-- Written by scripts/fidelity.py from here on. -->\n"
@@ -74,7 +74,7 @@ def _sources() -> Iterator[str]:
 
 def _all() -> Iterable[Fidelity]:
     for executor in EXECUTORS:
-        found = declared(executor)
+        found = executor.fidelity.limited_to(executor.algorithm)
         yield from (found, *found.cases.values())
 
 

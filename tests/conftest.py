@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.statistics import collector
 
 from tests.kernel_cache import compiled_anew, is_cold, warm_up
 from tests.smoke import SMOKE
@@ -54,6 +55,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 collect_ignore = ["authors_package"]  # an author's project: test_plugin_package.py runs its tests
 
 HERE = Path(__file__).parent
+
+FEW_EXAMPLES = 6
+"""Fewer examples than these say nothing about how many are thrown away."""
 
 PROCESSES = ("interop/cpp/", "platform/distributed/", "cli/test_run_processes.py")
 """Where every rank is a process, or C++ is compiled: a run of its own, marked `processes`."""
@@ -129,6 +133,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("smoke")
         if file.startswith(PROCESSES):
             item.add_marker("processes")
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Fail a property test that throws away more than a third of its examples."""
+    stages: list[dict[str, Any]] = []
+    with collector.with_value(stages.append):  # type: ignore[arg-type]
+        yield
+    cases = [case["status"] for stage in stages for case in cases_of(stage)]
+    thrown_away = sum(status == "invalid" for status in cases)
+    if len(cases) >= FEW_EXAMPLES and thrown_away > len(cases) / 3:
+        pytest.fail(
+            f"{thrown_away} of {len(cases)} examples end early: draw what suits, such as by "
+            "tests/suited.py, in place of `assume` and filters."
+        )
+
+
+def cases_of(stage: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the examples of a test that hypothesis has made, without those of other phases."""
+    found: list[dict[str, Any]] = stage.get("generate-phase", {}).get("test-cases", [])
+    return found
 
 
 def pytest_collection_finish() -> None:

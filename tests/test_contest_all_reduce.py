@@ -13,9 +13,8 @@ import pytest
 from hccl_py import record, simulate
 from hccl_py.call.op_param import OpParam
 from hccl_py.cli import main
-from hccl_py.cli.options import CallOptions
-from hccl_py.cli.time_lists import read_list
 from hccl_py.enums import DataType, ReduceOp, moves_data
+from hccl_py.fit.logs.time_lists import read_list
 from hccl_py.plugins.discovery import Registry
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
@@ -50,10 +49,11 @@ TASKS = {
 
 def measured() -> dict[tuple[str, int], float]:
     """Return what the contest's evaluation gave, in µs, by executor and size."""
-    call = CallOptions("")
-    rows = read_list(str(FOLDER / "measured.csv"), call)
-    sizes = [int(row.options.minbytes or 0) for row in rows]
-    names = [str(row.options.executor).rpartition(":")[2] for row in rows]
+    numbers = dict.fromkeys(("servers", "devices", "buffsize"), int)
+    kinds = {"executor": str, "topology": str, **numbers}
+    rows = read_list(str(FOLDER / "measured.csv"), kinds)
+    sizes = [int(row.options["minbytes"]) for row in rows]
+    names = [row.options["executor"].rpartition(":")[2] for row in rows]
     return {(n, size): r.time_us for n, size, r in zip(names, sizes, rows, strict=True)}
 
 

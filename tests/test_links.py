@@ -79,5 +79,5 @@ def test_links_that_lead_nowhere_are_seen(link: str, message: str) -> None:
 
 def test_links_that_lead_somewhere() -> None:
     assert resolved("docs/cpp.md", "verifier.md") == ("docs/verifier.md", None)
-    assert resolved("docs/cpp.md", "#a-beginning") == ("docs/cpp.md", 1)
+    assert resolved("docs/cpp.md", "#start-a-project") == ("docs/cpp.md", 1)
     assert resolved("docs/cpp.zh.md", "#开始") == ("docs/cpp.zh.md", 1)

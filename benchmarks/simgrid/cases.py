@@ -78,7 +78,7 @@ EXECUTORS = {cls.__name__: cls for cls in (*hccl_executors.EXECUTORS, EverybodyA
 
 
 def uneven(ranks: int, most: int) -> tuple[tuple[int, ...], ...]:
-    """Return how many elements each rank sends to each, drawn from 1 to `most`."""
+    """Return the number of elements from each rank to each, drawn from 1 to `most`."""
     drawn = np.random.default_rng(17).integers(1, most + 1, (ranks, ranks))
     return tuple(tuple(row) for row in drawn.tolist())
 
@@ -310,7 +310,7 @@ class _Writer:
         return float(self.links_of.capacities(np.array([link]))[0]) * 1e3
 
     def tasks_of(self, row: int) -> list[list[Any]]:
-        """Return what a row is for SimGrid: a delay before a flow, or one task."""
+        """Return the SimGrid tasks of a row: a delay before a flow, or one task."""
         tasks, costs = self.program.tasks, self.costs
         kind, over = TaskKind(int(tasks.kind[row])), int(costs.connection[row])
         on_stream, after = float(costs.on_stream[row]), float(costs.after[row])

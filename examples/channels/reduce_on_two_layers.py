@@ -128,7 +128,7 @@ class ReduceOnTwoLayers:
             channel.wait(main, TAKEN)
 
     def layers(self, topology: Topology) -> int:
-        """Return how many layers the ranks of a server use: a single one has only layer 0."""
+        """Return the number of layers that a server's ranks use: one server has only layer 0."""
         return self.most_layers if len(topology.servers) > 1 else 1
 
     def inside(self, rank: ChannelRank[Region, Region]) -> Iterator[tuple[Thread, Channel, int]]:
@@ -140,7 +140,7 @@ class ReduceOnTwoLayers:
     def share(
         self, part: Region, layer: int, rank: ChannelRank[Region, Region], op: OpParam
     ) -> Region:
-        """Return what of a part goes over a layer."""
+        """Return the share of a part that goes over a layer."""
         return part.split(self.layers(rank.topology), even=True, unit=op.unit)[layer]
 
     def wake(self, rank: ChannelRank[Region, Region]) -> None:

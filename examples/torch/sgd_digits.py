@@ -1,5 +1,5 @@
 """Synchronous SGD on scikit-learn's 1 797 digits: every rank has a part of each batch, gradients
-are averaged by all_reduce. The loss is that of one process, whatever the number of ranks.
+are averaged by all_reduce. The loss is that of one process, for any number of ranks.
 
     torchrun --nproc-per-node 4 examples/torch/sgd_digits.py
 """

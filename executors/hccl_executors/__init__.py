@@ -1,5 +1,22 @@
-"""The algorithms that come with hccl-py, through the same door that plugins use."""
+"""The executors that come with hccl-py, listed as a plugin package lists its own.
 
+`EXECUTORS` names the module of every executor; each can also be imported from this package by name.
+"""
+
+from hccl_executors import (
+    deter_pipelines,
+    flat,
+    flat_v,
+    graph_pipelines,
+    hccs_sio,
+    hierarchical,
+    inference,
+    mid_counts,
+    mixed,
+    pipelines,
+    single,
+    stars,
+)
 from hccl_executors.all_gather.mesh_opbase import AllGatherMeshOpbaseExecutor
 from hccl_executors.all_gather.small_count import AllGatherSmallCount
 from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
@@ -34,69 +51,6 @@ from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
 from hccl_executors.batch_send_recv.group import BatchSendRecvGroup
 from hccl_executors.broadcast.plus_broadcast import BroadcastPlusBroadcast
 from hccl_executors.broadcast.small_count import BroadCastSmallCountExecutor
-from hccl_executors.deter_pipelines import (
-    AllReduceDeterPipelineExecutor,
-    ReduceScatterDeterPipelineExecutor,
-)
-from hccl_executors.flat import (
-    AllGatherComm,
-    AllReduceComm,
-    BroadCastComm,
-    GatherComm,
-    ReduceComm,
-    ReduceScatterComm,
-    ScatterCommExecutor,
-)
-from hccl_executors.flat_v import (
-    AllGatherVComm,
-    AllGatherVFor310PExecutor,
-    ReduceScatterVComm,
-    ReduceScatterVFor310PRing,
-)
-from hccl_executors.graph_pipelines import (
-    AllGatherMeshGraphPipelineExecutor,
-    AllGatherVMeshGraphPipelineExecutor,
-    AllReduceMeshGraphPipelineExecutor,
-    ReduceScatterMeshGraphPipelineExecutor,
-)
-from hccl_executors.hccs_sio import AllGatherHccsSioExecutor, ReduceScatterHccsSioExecutor
-from hccl_executors.hierarchical import (
-    AllGatherMeshExecutor,
-    AllGatherMeshGraphExecutor,
-    AllReduceMeshExecutor,
-    BroadCastMeshExecutor,
-    GatherMeshExecutor,
-    ReduceMeshExecutor,
-    ReduceScatterMeshExecutor,
-    ReduceScatterMeshGraphExecutor,
-    ScatterMeshExecutor,
-)
-from hccl_executors.inference import (
-    AllGatherFor310PExecutor,
-    AllGatherSlimRingFor310PExecutor,
-    AllReduceRing,
-    BroadCastCommFor310P,
-    ReduceScatterRing,
-    ReduceScatterSlimRing,
-)
-from hccl_executors.mid_counts import (
-    AllGatherMidCountFor91093Executor,
-    AllReduceMidCountFor91093Executor,
-    BroadcastMidCountFor91093Executor,
-)
-from hccl_executors.mixed import (
-    AllGatherMixExecutor,
-    AllReduceMixExecutor,
-    BroadCastMixExecutor,
-    ReduceScatterMixExecutor,
-)
-from hccl_executors.pipelines import (
-    AllGatherMeshOpbasePipelineExecutor,
-    AllGatherVMeshOpbasePipelineExecutor,
-    AllReduceMeshOpbasePipelineExecutor,
-    ReduceScatterMeshOpbasePipelineExecutor,
-    ReduceScatterVMeshOpbasePipelineExecutor,
-)
 from hccl_executors.reduce_scatter.deter import ReduceScatterDeterExecutor
 from hccl_executors.reduce_scatter.mesh_dma_elimination import (
     ReduceScatterMeshDmaEliminationExecutor,
@@ -111,213 +65,176 @@ from hccl_executors.reduce_scatter.order_preserved import (
 from hccl_executors.reduce_scatter_v.deter import ReduceScatterVDeterExecutor
 from hccl_executors.reduce_scatter_v.mesh import ReduceScatterVMeshExecutor
 from hccl_executors.reduce_scatter_v.mesh_opbase import ReduceScatterVMeshOpbaseExecutor
-from hccl_executors.rings.blocks import (
-    AllGatherARSFor91093Executor,
-    AllReduceARSFor91093Executor,
-    ReduceScatterARSFor91093Executor,
-)
-from hccl_executors.rings.concurrent import (
-    AllGatherDoubleRingConcurrentExecutor,
-    AllReduceDoubleRingConcurrentExecutor,
-    ReduceScatterDoubleRingConcurrentExecutor,
-)
-from hccl_executors.rings.semi import AllGatherSemiRingExecutor, ReduceScatterSemiRingExecutor
-from hccl_executors.rings.servers import (
-    AllGatherRingExecutor,
-    AllReduceRingExecutor,
-    BroadCastRingExecutor,
-    ReduceRingPlusHd,
-    ReduceScatterRingExecutor,
-    ScatterRingExecutor,
-)
-from hccl_executors.rings.superpod_pipelines import (
-    AllGatherPipelineFor91093Executor,
-    ReduceScatterPipelineFor91093Executor,
-)
-from hccl_executors.rings.superpods import (
-    AlignedAllGatherDoubleRingFor91093Executor,
-    AlignedAllReduceDoubleRingFor91093Executor,
-    AlignedReduceScatterDoubleRingFor91093Executor,
-    AllGatherRingFor91093Executor,
-    AllReduceFastDoubleRingFor91093Executor,
-    AllReduceRingFor91093Executor,
-    BroadCastRingFor91093Executor,
-    ReduceRingFor91093Executor,
-    ReduceScatterFastDoubleRingFor91093Executor,
-    ReduceScatterRingFor91093Executor,
-    ScatterRingFor91093Executor,
-)
-from hccl_executors.rings.superpods_v import (
-    AlignedAllGatherVDoubleRingFor91093Executor,
-    AlignedReduceScatterVDoubleRingFor91093Executor,
-    AllGatherVRingFor91093Executor,
-    ReduceScatterVFastDoubleRingFor91093Executor,
-    ReduceScatterVRingFor91093Executor,
+from hccl_executors.rings import (
+    blocks,
+    concurrent,
+    semi,
+    servers,
+    superpod_pipelines,
+    superpods,
+    superpods_v,
 )
 from hccl_executors.send_recv.send import SendExecutor
-from hccl_executors.single import (
-    AllGatherSingleExecutor,
-    AllReduceSingleExecutor,
-    BroadCastSingleExecutor,
-    GatherSingleExecutor,
-    ReduceScatterSingleExecutor,
-    ReduceSingleExecutor,
-    RunAlltoAllSingleExecutor,
-    ScatterSingleExecutor,
-)
-from hccl_executors.stars import AllReduceStar, BroadCastStar, GatherStar, ReduceStar, ScatterStar
-from hccl_executors.zero_copy.pipelines import (
-    AllGatherRingZerocopyPipelineExecutor,
-    ReduceScatterRingZerocopyExchangePipelineExecutor,
-)
-from hccl_executors.zero_copy.slots import (
-    AllGatherRingZerocopyExchangeExecutor,
-    AllGatherRingZerocopyExecutor,
-    ReduceScatterRingZerocopyExchangeExecutor,
-    ReduceScatterRingZerocopyExecutor,
-)
-from hccl_executors.zero_copy.whole import (
-    AllReduceRingZerocopyExecutor,
-    BroadCastRingZerocopyExecutor,
-)
+from hccl_executors.zero_copy import pipelines as zero_copy_pipelines
+from hccl_executors.zero_copy import slots, whole
+from hccl_py.plugins.executor import BaseExecutor
 
 __all__ = ["EXECUTORS"]
 
-EXECUTORS = (
-    AlignedAllReduceDoubleRingFor91093Executor,
-    AllReduceARSFor91093Executor,
-    AllReduceDeterPipelineExecutor,
-    AllReduceDoubleRingConcurrentExecutor,
+EXECUTORS: tuple[type[BaseExecutor], ...] = (
+    # all_reduce
+    superpods.AlignedAllReduceDoubleRingFor91093Executor,
+    blocks.AllReduceARSFor91093Executor,
+    deter_pipelines.AllReduceDeterPipelineExecutor,
+    concurrent.AllReduceDoubleRingConcurrentExecutor,
     AllReduceDoubling,
     AllReduceDoublingDirect,
-    AllReduceFastDoubleRingFor91093Executor,
-    AllReduceMeshExecutor,
+    superpods.AllReduceFastDoubleRingFor91093Executor,
+    hierarchical.AllReduceMeshExecutor,
     AllReduceMeshMidCountLoopExecutor,
     AllReduceMeshOneshotLoopExecutor,
     AllReduceMeshOpbaseLoopExecutor,
     AllReduceMeshOpbaseMidCountDeterministicExecutor,
-    AllReduceMeshOpbasePipelineExecutor,
-    AllReduceMeshGraphPipelineExecutor,
+    pipelines.AllReduceMeshOpbasePipelineExecutor,
+    graph_pipelines.AllReduceMeshGraphPipelineExecutor,
     AllReduceMeshOpbaseSmallCountDeterministicExecutor,
     AllReduceMeshSmallCountExecutor,
-    AllReduceMidCountFor91093Executor,
-    AllReduceMixExecutor,
+    mid_counts.AllReduceMidCountFor91093Executor,
+    mixed.AllReduceMixExecutor,
     AllReduceOrderPreservedExecutor,
     AllReduceOrderPreservedFor91093Executor,
     AllReduceReducePlusBcast,
-    AllReduceRing,
-    AllReduceRingExecutor,
-    AllReduceRingFor91093Executor,
-    AllReduceRingZerocopyExecutor,
-    AllReduceSingleExecutor,
+    inference.AllReduceRing,
+    servers.AllReduceRingExecutor,
+    superpods.AllReduceRingFor91093Executor,
+    whole.AllReduceRingZerocopyExecutor,
+    single.AllReduceSingleExecutor,
     AllReduceSmallCountFor910,
-    AllReduceStar,
-    AllReduceComm,
-    AlignedAllGatherDoubleRingFor91093Executor,
-    AllGatherARSFor91093Executor,
-    AllGatherDoubleRingConcurrentExecutor,
-    AllGatherFor310PExecutor,
-    AllGatherHccsSioExecutor,
-    AllGatherMeshExecutor,
-    AllGatherMeshGraphExecutor,
+    stars.AllReduceStar,
+    flat.AllReduceComm,
+    # all_gather
+    superpods.AlignedAllGatherDoubleRingFor91093Executor,
+    blocks.AllGatherARSFor91093Executor,
+    concurrent.AllGatherDoubleRingConcurrentExecutor,
+    inference.AllGatherFor310PExecutor,
+    hccs_sio.AllGatherHccsSioExecutor,
+    hierarchical.AllGatherMeshExecutor,
+    hierarchical.AllGatherMeshGraphExecutor,
     AllGatherMeshOpbaseExecutor,
-    AllGatherMeshOpbasePipelineExecutor,
-    AllGatherMeshGraphPipelineExecutor,
-    AllGatherMidCountFor91093Executor,
-    AllGatherMixExecutor,
-    AllGatherPipelineFor91093Executor,
-    AllGatherRingExecutor,
-    AllGatherRingFor91093Executor,
-    AllGatherRingZerocopyExchangeExecutor,
-    AllGatherRingZerocopyExecutor,
-    AllGatherRingZerocopyPipelineExecutor,
-    AllGatherSemiRingExecutor,
-    AllGatherSingleExecutor,
-    AllGatherSlimRingFor310PExecutor,
+    pipelines.AllGatherMeshOpbasePipelineExecutor,
+    graph_pipelines.AllGatherMeshGraphPipelineExecutor,
+    mid_counts.AllGatherMidCountFor91093Executor,
+    mixed.AllGatherMixExecutor,
+    superpod_pipelines.AllGatherPipelineFor91093Executor,
+    servers.AllGatherRingExecutor,
+    superpods.AllGatherRingFor91093Executor,
+    slots.AllGatherRingZerocopyExchangeExecutor,
+    slots.AllGatherRingZerocopyExecutor,
+    zero_copy_pipelines.AllGatherRingZerocopyPipelineExecutor,
+    semi.AllGatherSemiRingExecutor,
+    single.AllGatherSingleExecutor,
+    inference.AllGatherSlimRingFor310PExecutor,
     AllGatherSmallCount,
-    AllGatherComm,
-    AlignedAllGatherVDoubleRingFor91093Executor,
-    AllGatherVFor310PExecutor,
+    flat.AllGatherComm,
+    # all_gather_v
+    superpods_v.AlignedAllGatherVDoubleRingFor91093Executor,
+    flat_v.AllGatherVFor310PExecutor,
     AllGatherVMeshExecutor,
     AllGatherVMeshGraphExecutor,
-    AllGatherVMeshGraphPipelineExecutor,
+    graph_pipelines.AllGatherVMeshGraphPipelineExecutor,
     AllGatherVMeshOpbaseExecutor,
-    AllGatherVMeshOpbasePipelineExecutor,
-    AllGatherVRingFor91093Executor,
-    AllGatherVComm,
-    AlignedReduceScatterDoubleRingFor91093Executor,
-    ReduceScatterARSFor91093Executor,
+    pipelines.AllGatherVMeshOpbasePipelineExecutor,
+    superpods_v.AllGatherVRingFor91093Executor,
+    flat_v.AllGatherVComm,
+    # reduce_scatter
+    superpods.AlignedReduceScatterDoubleRingFor91093Executor,
+    blocks.ReduceScatterARSFor91093Executor,
     ReduceScatterDeterExecutor,
-    ReduceScatterDeterPipelineExecutor,
-    ReduceScatterDoubleRingConcurrentExecutor,
-    ReduceScatterFastDoubleRingFor91093Executor,
-    ReduceScatterHccsSioExecutor,
+    deter_pipelines.ReduceScatterDeterPipelineExecutor,
+    concurrent.ReduceScatterDoubleRingConcurrentExecutor,
+    superpods.ReduceScatterFastDoubleRingFor91093Executor,
+    hccs_sio.ReduceScatterHccsSioExecutor,
     ReduceScatterMeshDmaEliminationExecutor,
-    ReduceScatterMeshExecutor,
-    ReduceScatterMeshGraphExecutor,
-    ReduceScatterMeshOpbasePipelineExecutor,
-    ReduceScatterMeshGraphPipelineExecutor,
+    hierarchical.ReduceScatterMeshExecutor,
+    hierarchical.ReduceScatterMeshGraphExecutor,
+    pipelines.ReduceScatterMeshOpbasePipelineExecutor,
+    graph_pipelines.ReduceScatterMeshGraphPipelineExecutor,
     ReduceScatterMeshOpbaseSmallCountDeterministicExecutor,
-    ReduceScatterMixExecutor,
+    mixed.ReduceScatterMixExecutor,
     ReduceScatterOrderPreservedExecutor,
     ReduceScatterOrderPreservedFor91093Executor,
-    ReduceScatterPipelineFor91093Executor,
-    ReduceScatterRing,
-    ReduceScatterRingExecutor,
-    ReduceScatterRingFor91093Executor,
-    ReduceScatterRingZerocopyExchangeExecutor,
-    ReduceScatterRingZerocopyExchangePipelineExecutor,
-    ReduceScatterRingZerocopyExecutor,
-    ReduceScatterSemiRingExecutor,
-    ReduceScatterSingleExecutor,
-    ReduceScatterSlimRing,
-    ReduceScatterComm,
-    AlignedReduceScatterVDoubleRingFor91093Executor,
+    superpod_pipelines.ReduceScatterPipelineFor91093Executor,
+    inference.ReduceScatterRing,
+    servers.ReduceScatterRingExecutor,
+    superpods.ReduceScatterRingFor91093Executor,
+    slots.ReduceScatterRingZerocopyExchangeExecutor,
+    zero_copy_pipelines.ReduceScatterRingZerocopyExchangePipelineExecutor,
+    slots.ReduceScatterRingZerocopyExecutor,
+    semi.ReduceScatterSemiRingExecutor,
+    single.ReduceScatterSingleExecutor,
+    inference.ReduceScatterSlimRing,
+    flat.ReduceScatterComm,
+    # reduce_scatter_v
+    superpods_v.AlignedReduceScatterVDoubleRingFor91093Executor,
     ReduceScatterVDeterExecutor,
-    ReduceScatterVFastDoubleRingFor91093Executor,
-    ReduceScatterVFor310PRing,
+    superpods_v.ReduceScatterVFastDoubleRingFor91093Executor,
+    flat_v.ReduceScatterVFor310PRing,
     ReduceScatterVMeshExecutor,
     ReduceScatterVMeshOpbaseExecutor,
-    ReduceScatterVMeshOpbasePipelineExecutor,
-    ReduceScatterVRingFor91093Executor,
-    ReduceScatterVComm,
-    BroadCastMeshExecutor,
-    BroadCastMixExecutor,
-    BroadCastRingExecutor,
-    BroadCastRingFor91093Executor,
-    BroadCastRingZerocopyExecutor,
-    BroadCastSingleExecutor,
+    pipelines.ReduceScatterVMeshOpbasePipelineExecutor,
+    superpods_v.ReduceScatterVRingFor91093Executor,
+    flat_v.ReduceScatterVComm,
+    # broadcast
+    hierarchical.BroadCastMeshExecutor,
+    mixed.BroadCastMixExecutor,
+    servers.BroadCastRingExecutor,
+    superpods.BroadCastRingFor91093Executor,
+    whole.BroadCastRingZerocopyExecutor,
+    single.BroadCastSingleExecutor,
     BroadCastSmallCountExecutor,
-    BroadCastStar,
-    BroadCastComm,
-    BroadCastCommFor310P,
-    BroadcastMidCountFor91093Executor,
+    stars.BroadCastStar,
+    flat.BroadCastComm,
+    inference.BroadCastCommFor310P,
+    mid_counts.BroadcastMidCountFor91093Executor,
     BroadcastPlusBroadcast,
-    ReduceMeshExecutor,
-    ReduceRingFor91093Executor,
-    ReduceRingPlusHd,
-    ReduceSingleExecutor,
-    ReduceStar,
-    ReduceComm,
-    ScatterMeshExecutor,
-    ScatterRingExecutor,
-    ScatterRingFor91093Executor,
-    ScatterSingleExecutor,
-    ScatterStar,
-    ScatterCommExecutor,
-    GatherMeshExecutor,
-    GatherSingleExecutor,
-    GatherStar,
-    GatherComm,
+    # reduce
+    hierarchical.ReduceMeshExecutor,
+    superpods.ReduceRingFor91093Executor,
+    servers.ReduceRingPlusHd,
+    single.ReduceSingleExecutor,
+    stars.ReduceStar,
+    flat.ReduceComm,
+    # scatter
+    hierarchical.ScatterMeshExecutor,
+    servers.ScatterRingExecutor,
+    superpods.ScatterRingFor91093Executor,
+    single.ScatterSingleExecutor,
+    stars.ScatterStar,
+    flat.ScatterCommExecutor,
+    # gather
+    hierarchical.GatherMeshExecutor,
+    single.GatherSingleExecutor,
+    stars.GatherStar,
+    flat.GatherComm,
+    # all_to_all
     RunAlltoAllDirectFullmesh,
-    RunAlltoAllSingleExecutor,
+    single.RunAlltoAllSingleExecutor,
     RunAlltoAllVContinuousPipeline,
     RunAlltoAllVFor310PExecutor,
     RunAlltoAllVFullMesh,
     RunAlltoAllVPipelineFor91093,
     RunAlltoAllVStaged,
     RunAlltoAllVTwoLevelPipeline,
+    # send_recv
     SendExecutor,
+    # batch_send_recv
     BatchSendRecv,
     BatchSendRecvGroup,
 )
+
+
+def __getattr__(name: str) -> type[BaseExecutor]:
+    for executor in EXECUTORS:
+        if executor.__name__ == name:
+            return executor
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,11 +14,11 @@ backwards. Places lie in CCL_Out:
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from abc import abstractmethod
+from typing import NamedTuple
 
-from hccl_executors.one_mesh import in_even_meshes, reduces_on_its_way
-from hccl_executors.sources import hccl_newest
+from hccl_executors.one_mesh import require_even_meshes, require_inline_reduce
+from hccl_executors.sources import newest
 from hccl_executors.templates.deter_pipeline import ADDERS, deter_reduce_scatter
 from hccl_executors.templates.mesh_collect import ALIGN
 from hccl_executors.templates.pipeline import pipeline_all_gather
@@ -26,6 +26,9 @@ from hccl_py.enums import Buffer
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.region import SLICE_ALIGN
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
+    Fidelity,
     OpParam,
     PlaneRequest,
     Rank,
@@ -34,35 +37,34 @@ from hccl_py.plugins.executor import (
     Topology,
     Unsuitable,
     require,
+    steps,
 )
-from hccl_py.plugins.fidelity import Fidelity, steps
-
-__all__ = ["AllReduceDeterPipelineExecutor", "ReduceScatterDeterPipelineExecutor"]
 
 
-def _meeting(executor: str, *templates: str) -> Fidelity:
-    files = ("alg_template_multi_deter_pipeline.cc", *templates)
+def _meeting(op: str) -> Fidelity:
     return steps(
         "Peers meet before every exchange; where turns do not overlap, HCCL's do not before the "
         "last one, and may lose a signal that is posted while the one before is still set.",
-        hccl_newest(f"impl/coll_executor/{executor}_deter_pipeline_executor.cc"),
-        *(hccl_newest(f"base/alg_template/{file}") for file in files),
+        *newest(
+            f"coll_{op}_deter_pipeline_executor",
+            "alg_template_multi_deter_pipeline",
+            f"{op}_multi_deter_pipeline",
+        ),
     )
 
 
-class DeterPipeline(ABC):
+class DeterPipeline(BaseExecutor):
     """Several servers of Atlas A2, three devices or more in each, in op-base mode."""
 
     op: str
     algorithm = "level0:mesh;level1:pipeline"
-    order = "fixed"
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs servers alike, full meshes of SDMA links that reduce, CCL buffers, and RDMA between
         servers, of which SDMA may join two.
         """
         servers, devices = len(topology.servers), topology.servers[0]
-        alike = in_even_meshes(op, topology) and reduces_on_its_way(op, topology)
+        alike = require_even_meshes(op, topology) and require_inline_reduce(op, topology)
         pulls = topology.joins_servers and servers > 2
         return alike and require(
             (servers > 1, "goes between servers, there is one"),
@@ -71,7 +73,7 @@ class DeterPipeline(ABC):
         )
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Meshes inside and between, and a stream for every peer and for everyone who adds."""
+        """Meshes inside and between, and a stream for every peer and for every rank that adds."""
         return ResourceRequest(
             planes=(PlaneRequest("level0", "mesh"), PlaneRequest("level12", "mesh")),
             sub_streams=int(rank.level0.size) - 1 + ADDERS,
@@ -110,13 +112,10 @@ class ReduceScatterDeterPipelineExecutor(DeterPipeline):
     """ReduceScatter straight from the user's input; the own server's sum grows in the output."""
 
     op = "reduce_scatter"
-    fidelity = _meeting(
-        "coll_reduce_scatter/coll_reduce_scatter",
-        "temp_reduce_scatter/reduce_scatter_multi_deter_pipeline.cc",
-    )
+    fidelity = _meeting("reduce_scatter")
 
     def room(self, op: OpParam, rank: RankView) -> int:
-        """Return what CCL_Out has for one place, less what alignment takes."""
+        """Return one place's share of CCL_Out in bytes, less the bytes that alignment takes."""
         return rank.ccl_bytes // rank.size - _gap(op, rank)
 
     def orchestrate(self, op: OpParam, rank: Rank[Chunks, Region]) -> None:
@@ -125,11 +124,11 @@ class ReduceScatterDeterPipelineExecutor(DeterPipeline):
         deter_reduce_scatter(rank, rank.level0, rank.level12, places, rank.user_out, in_total=True)
 
 
-def _gap(op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
+def _gap(op: OpParam, rank: RankView | AnyRank) -> int:
     return ALIGN if rank.ccl_bytes // rank.size >= ALIGN + op.unit else 0
 
 
-class _Slots(NamedTuple):
+class _AllReduceSlots(NamedTuple):
     """Slots of an all-reduce, of `size` bytes but for the last ones, which are places, too."""
 
     inputs: Chunks
@@ -152,9 +151,7 @@ class AllReduceDeterPipelineExecutor(DeterPipeline):
     """
 
     op = "all_reduce"
-    fidelity = _meeting(
-        "coll_all_reduce/coll_all_reduce", "temp_all_reduce/all_reduce_multi_deter_pipeline.cc"
-    )
+    fidelity = _meeting("all_reduce")
 
     def room(self, op: OpParam, rank: RankView) -> int:
         """Return the bytes of a CCL buffer, as far as all slots but one have room in it."""
@@ -167,7 +164,7 @@ class AllReduceDeterPipelineExecutor(DeterPipeline):
         total = int(rank.user_in.size)
         align = _align(total, ranks)
         inputs, outputs = rank.user_in.split(ranks, align), rank.user_out.split(ranks, align)
-        places = _Slots(inputs, int(inputs.sizes[0, 0]), total // ranks)
+        places = _AllReduceSlots(inputs, int(inputs.sizes[0, 0]), total // ranks)
         own = int(ring.id * mesh.size + mesh.id)
         is_last = int(mesh.id) == int(mesh.size) - 1
         deter_reduce_scatter(rank, mesh, ring, places, places.place(own, own), in_total=is_last)

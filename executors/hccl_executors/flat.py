@@ -1,4 +1,4 @@
-"""Executors on the flat plane: one algorithm over all ranks, whatever connects them.
+"""Executors on the flat plane: one algorithm over all ranks, over links of any kind.
 
 They run everywhere, on uneven servers too: HCCL's fallback for every op. One composition, and a row
 per executor.
@@ -6,43 +6,40 @@ per executor.
 
 from __future__ import annotations
 
-from typing import Any
-
 from hccl_executors.levels import LEVELS, Level, choices, fidelities
-from hccl_executors.sources import hccl_executor
-from hccl_executors.staging import Links, delivered, request, staged
+from hccl_executors.sources import like_april
+from hccl_executors.staging import PlaneLinks, delivered, request, staged
 from hccl_py.call.ops import OPS
-from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, Topology
-from hccl_py.plugins.fidelity import Fidelity, ours, same
-
-__all__ = [
-    "AllGatherComm",
-    "AllReduceComm",
-    "BroadCastComm",
-    "GatherComm",
-    "ReduceComm",
-    "ReduceScatterComm",
-    "ScatterCommExecutor",
-]
+from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
+    Fidelity,
+    OpParam,
+    RankView,
+    ResourceRequest,
+    Topology,
+    ours,
+)
 
 
 def _words(op: str, *ringed: str) -> dict[str, Fidelity]:
-    """Return how words stand to HCCL's executors over all ranks, some of which are rings there."""
+    """Return the fidelity of each word of an executor over all ranks, where `ringed` words run a
+    ring.
+    """
     found = fidelities(op)
     return {**found, **dict.fromkeys(ringed, found["ring"])}
 
 
-class Flat:
+class Flat(BaseExecutor):
     """Stage the input, run the template of `op.level1` over all ranks on one stream, deliver.
 
-    As in HCCL, words of `ringed` are a ring here, whatever they are between servers.
+    As in HCCL, words of `ringed` run a ring here, other than between servers.
     """
 
     op: str
     ringed: tuple[str, ...] = ()
 
     def suits(self, op: OpParam, topology: Topology) -> bool:
-        """Runs everywhere, uneven servers included."""
         return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
@@ -50,10 +47,9 @@ class Flat:
         fills the CCL buffer that it works in.
         """
         peers = self._level(op).peers(rank.flat, op.root or 0)
-        return request(op, rank, Links("flat", peers, rank.topology.has_rdma))
+        return request(op, rank, PlaneLinks("flat", peers, rank.topology.has_rdma))
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Stage, run, deliver."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         work = staged(op, rank)
         root = (op.root,) if OPS[self.op].rooted else ()
         on_a3 = rank.topology.product.device == "910_93"
@@ -72,9 +68,7 @@ class AllReduceComm(Flat):
     op = "all_reduce"
     algorithm = f"level0:NA;level1:{choices('all_reduce')}"
     ringed = ("H-D_R", "AHC", "AHC_BROKE")
-    fidelity = same(
-        hccl_executor("coll_all_reduce/coll_all_reduce_comm_executor.cc"),
-    ).with_cases(_words("all_reduce", *ringed))
+    fidelity = like_april("coll_all_reduce_comm_executor").with_cases(_words("all_reduce", *ringed))
 
 
 class AllGatherComm(Flat):
@@ -82,9 +76,7 @@ class AllGatherComm(Flat):
 
     op = "all_gather"
     algorithm = f"level0:NA;level1:{choices('all_gather')}"
-    fidelity = same(
-        hccl_executor("coll_all_gather/coll_all_gather_comm_executor.cc"),
-    ).with_cases(fidelities("all_gather"))
+    fidelity = like_april("coll_all_gather_comm_executor").with_cases(fidelities("all_gather"))
 
 
 class ReduceScatterComm(Flat):
@@ -92,9 +84,9 @@ class ReduceScatterComm(Flat):
 
     op = "reduce_scatter"
     algorithm = f"level0:NA;level1:{choices('reduce_scatter')}"
-    fidelity = same(
-        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_comm_executor.cc"),
-    ).with_cases(fidelities("reduce_scatter"))
+    fidelity = like_april("coll_reduce_scatter_comm_executor").with_cases(
+        fidelities("reduce_scatter")
+    )
 
 
 class BroadCastComm(Flat):
@@ -103,20 +95,16 @@ class BroadCastComm(Flat):
     op = "broadcast"
     algorithm = f"level0:NA;level1:{choices('broadcast')}"
     ringed = ("H-D_R",)
-    fidelity = same(
-        hccl_executor("coll_broadcast/coll_broadcast_comm_executor.cc"),
-    ).with_cases(_words("broadcast", *ringed))
+    fidelity = like_april("coll_broadcast_comm_executor").with_cases(_words("broadcast", *ringed))
 
 
 class ReduceComm(Flat):
-    """Reduce to the root over all ranks: along a ring, whatever the word."""
+    """Reduce to the root over all ranks: along a ring for every word."""
 
     op = "reduce"
     algorithm = f"level0:NA;level1:{choices('reduce')}"
     ringed = ("H-D_R", "NHR")
-    fidelity = same(
-        hccl_executor("coll_reduce/coll_reduce_comm_executor.cc"),
-    ).with_cases(_words("reduce", *ringed))
+    fidelity = like_april("coll_reduce_comm_executor").with_cases(_words("reduce", *ringed))
 
 
 class ScatterCommExecutor(Flat):
@@ -124,9 +112,7 @@ class ScatterCommExecutor(Flat):
 
     op = "scatter"
     algorithm = f"level0:NA;level1:{choices('scatter')}"
-    fidelity = same(
-        hccl_executor("coll_scatter/coll_scatter_comm_executor.cc"),
-    ).with_cases(fidelities("scatter"))
+    fidelity = like_april("coll_scatter_comm_executor").with_cases(fidelities("scatter"))
 
 
 class GatherComm(Flat):
@@ -134,6 +120,4 @@ class GatherComm(Flat):
 
     op = "gather"
     algorithm = f"level0:NA;level1:{choices('gather')}"
-    fidelity = ours(
-        "HCCL has no gather in its API.",
-    )
+    fidelity = ours("HCCL has no gather in its API.")

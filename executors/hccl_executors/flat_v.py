@@ -1,5 +1,5 @@
-"""AllGatherV and ReduceScatterV on the flat plane: one algorithm over all ranks, whatever connects
-them.
+"""AllGatherV and ReduceScatterV on the flat plane: one algorithm over all ranks, over links of any
+kind.
 
 Templates take chunks of any sizes, so this is flat.py with blocks that differ. They lie packed,
 each at a multiple of 128 bytes, in a CCL buffer; in graph mode ReduceScatterV takes scratch, and
@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from hccl_executors.levels import LEVELS, Level, choices
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import like_april
 from hccl_executors.templates.direct_ring import HelpedRing
 from hccl_executors.templates.mesh_push import aligned
 from hccl_py.enums import Buffer
@@ -23,27 +22,18 @@ from hccl_py.operators.parts import blocks_of
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.region import SLICE_ALIGN
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
+    ours,
     require,
 )
-from hccl_py.plugins.fidelity import ours, same
-
-__all__ = [
-    "AllGatherVComm",
-    "AllGatherVFor310PExecutor",
-    "ReduceScatterVComm",
-    "ReduceScatterVFor310PRing",
-    "packed",
-    "packed_bytes",
-    "sharing_rounds",
-]
 
 _HELPED_FROM = 4 << 20
 """Bytes of all blocks above which a helper delivers them."""
@@ -66,14 +56,12 @@ def packed_bytes(op: OpParam, rank: RankView) -> int:
     return sum(aligned(count * op.unit) for count in counts.tolist()) * (1 + lands)
 
 
-class FlatV:
+class FlatV(BaseExecutor):
     """Stage the blocks, run the template of `op.level1` over all ranks on one stream, deliver."""
 
     op: str
-    order = "fixed"
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Runs everywhere, uneven servers included."""
         return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
@@ -87,8 +75,7 @@ class FlatV:
             max_count=rank.ccl_bytes // rank.size // SLICE_ALIGN * SLICE_ALIGN // op.unit,
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Stage, run, deliver."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         if self.op == "all_gather_v":
             graph = op.mode is Mode.GRAPH
             chunks = rank.user_out if graph else packed(rank.ccl_out, rank.user_out)
@@ -111,9 +98,7 @@ class AllGatherVComm(FlatV):
 
     op = "all_gather_v"
     algorithm = f"level0:NA;level1:{choices('all_gather')}"
-    fidelity = ours(
-        "HCCL has no executor of this kind: it runs where HCCL refuses the call.",
-    )
+    fidelity = ours("HCCL has no executor of this kind: it runs where HCCL refuses the call.")
 
 
 class DirectV(FlatV):
@@ -143,13 +128,13 @@ class AllGatherVFor310PExecutor(DirectV):
 
     op = "all_gather_v"
     algorithm = "level0:NA;level1:ring"
-    fidelity = same(
-        hccl_executor("coll_all_gather_v/310P/coll_all_gatherv_for_310p_executor.cc"),
-        hccl_template("temp_all_gather/all_gather_ring_direct.cc"),
-        hccl_template("temp_all_gather/all_gather_ring_concurrent_direct.cc"),
+    fidelity = like_april(
+        "coll_all_gather_v/310P/coll_all_gatherv_for_310p_executor",
+        "all_gather_ring_direct",
+        "all_gather_ring_concurrent_direct",
     )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Stage the own block, go round."""
         out = rank.user_out
         graph = op.mode is Mode.GRAPH
@@ -164,9 +149,7 @@ class ReduceScatterVComm(FlatV):
 
     op = "reduce_scatter_v"
     algorithm = f"level0:NA;level1:{choices('reduce_scatter')}"
-    fidelity = ours(
-        "HCCL has no executor of this kind: it runs where HCCL refuses the call.",
-    )
+    fidelity = ours("HCCL has no executor of this kind: it runs where HCCL refuses the call.")
 
 
 class ReduceScatterVFor310PRing(DirectV):
@@ -177,16 +160,15 @@ class ReduceScatterVFor310PRing(DirectV):
 
     op = "reduce_scatter_v"
     algorithm = "level0:NA;level1:ring"
-    fidelity = same(
-        hccl_executor("coll_reduce_scatter_v/310P/coll_reduce_scatter_v_for_310p_ring_executor.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_ring_concurrent_direct.cc"),
+    fidelity = like_april(
+        "310P/coll_reduce_scatter_v_for_310p_ring_executor", "reduce_scatter_ring_concurrent_direct"
     )
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """The same, round by round for as much of every block as they all have room for."""
         return sharing_rounds(super().resources(op, rank), op, rank, align=1)
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Go round."""
         memory = rank.scratch if op.mode is Mode.GRAPH else rank.ccl_in
         work = packed(memory, rank.user_in, align=1)
@@ -214,8 +196,8 @@ def sharing_rounds(
 def shared_rounds(
     counts: Sequence[int], room: int, align: int = 1, *, ends_empty: bool = True
 ) -> tuple[int, ...]:
-    """Return how much of every block a round takes, at most, where all blocks share the room, in
-    multiples of `align` elements; none where there is no room for one element of each.
+    """Return the most elements of every block in each round, in multiples of `align`, where all
+    blocks share the room; none if it does not hold one element of each.
 
     With `ends_empty`, blocks that fill the last round's room to the last element are followed by a
     round without data, as in HCCL but for its meshes.
@@ -234,7 +216,7 @@ def shared_rounds(
 
 
 def _even_share(left: Sequence[int], level: int, free: int, align: int, *, is_first: bool) -> int:
-    """Return how much more each block may have that has more than `level` left; less than `align`
+    """Return the elements to add to each block that has more than `level` left; less than `align`
     only of an empty buffer.
     """
     blocks = sum(count > level for count in left)

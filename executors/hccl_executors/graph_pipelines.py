@@ -12,11 +12,9 @@ Sources: coll_*_mesh_graph_pipeline_executor.cc of HCCL (hcomm b5f3e5b).
 
 from __future__ import annotations
 
-from typing import Any
-
 from hccl_executors.outer_levels import all_servers
 from hccl_executors.pipelines import OVER_SDMA, Pipeline, equal_slots
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import like_april
 from hccl_executors.templates.pipeline import (
     pipeline_all_gather,
     pipeline_all_reduce,
@@ -24,15 +22,15 @@ from hccl_executors.templates.pipeline import (
 )
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.plugins.executor import Mode, OpParam, PlaneRequest, Rank, RankView, ResourceRequest
-from hccl_py.plugins.fidelity import same
-
-__all__ = [
-    "AllGatherMeshGraphPipelineExecutor",
-    "AllGatherVMeshGraphPipelineExecutor",
-    "AllReduceMeshGraphPipelineExecutor",
-    "ReduceScatterMeshGraphPipelineExecutor",
-]
+from hccl_py.plugins.executor import (
+    AnyRank,
+    Mode,
+    OpParam,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+)
 
 
 class GraphPipeline(Pipeline):
@@ -55,7 +53,7 @@ class GraphPipeline(Pipeline):
         )
 
     def scratch_bytes(self, op: OpParam, rank: RankView) -> int:
-        """Return how much scratch the op takes: none."""
+        """Return the bytes of scratch: none."""
         return 0
 
 
@@ -63,9 +61,8 @@ class AllGatherMeshGraphPipelineExecutor(GraphPipeline):
     """AllGather in the output."""
 
     op = "all_gather"
-    fidelity = same(
-        hccl_executor("coll_all_gather/coll_all_gather_mesh_graph_pipeline_executor.cc"),
-        hccl_template("temp_all_gather/all_gather_graph_pipeline.cc"),
+    fidelity = like_april(
+        "coll_all_gather_mesh_graph_pipeline_executor", "all_gather_graph_pipeline"
     ).with_cases(OVER_SDMA)
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
@@ -78,9 +75,8 @@ class AllGatherVMeshGraphPipelineExecutor(AllGatherMeshGraphPipelineExecutor):
     """AllGatherV in the output."""
 
     op = "all_gather_v"
-    fidelity = same(
-        hccl_executor("coll_all_gather_v/coll_all_gather_v_mesh_graph_pipeline_executor.cc"),
-        hccl_template("temp_all_gather/all_gather_v_graph_pipeline.cc"),
+    fidelity = like_april(
+        "coll_all_gather_v_mesh_graph_pipeline_executor", "all_gather_v_graph_pipeline"
     ).with_cases(OVER_SDMA)
 
 
@@ -90,11 +86,11 @@ class ReduceScatterMeshGraphPipelineExecutor(GraphPipeline):
     op = "reduce_scatter"
     order = "arrival"
     memories = (Buffer.USER_IN, Buffer.SCRATCH)
-    fidelity = same(
-        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_mesh_graph_pipeline_executor.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_graph_pipeline.cc"),
-        hccl_template("component/sender.cc"),
-        hccl_template("component/reducer.cc"),
+    fidelity = like_april(
+        "coll_reduce_scatter_mesh_graph_pipeline_executor",
+        "reduce_scatter_graph_pipeline",
+        "component/sender",
+        "component/reducer",
     ).with_cases(OVER_SDMA)
 
     def scratch_bytes(self, op: OpParam, rank: RankView) -> int:
@@ -115,11 +111,11 @@ class AllReduceMeshGraphPipelineExecutor(GraphPipeline):
     order = "arrival"
     memories = (Buffer.SCRATCH, Buffer.USER_OUT)
     idle_subs = 1
-    fidelity = same(
-        hccl_executor("coll_all_reduce/coll_all_reduce_mesh_graph_pipeline_executor.cc"),
-        hccl_template("temp_all_reduce/all_reduce_graph_pipeline.cc"),
-        hccl_template("component/sender.cc"),
-        hccl_template("component/reducer.cc"),
+    fidelity = like_april(
+        "coll_all_reduce_mesh_graph_pipeline_executor",
+        "all_reduce_graph_pipeline",
+        "component/sender",
+        "component/reducer",
     ).with_cases(OVER_SDMA)
 
     def scratch_bytes(self, op: OpParam, rank: RankView) -> int:
@@ -134,6 +130,6 @@ class AllReduceMeshGraphPipelineExecutor(GraphPipeline):
         pipeline_all_reduce(rank, rank.level0, ring, inputs, outputs, images)
 
 
-def _image(rank: Rank[Any, Any], slots: Chunks) -> Chunks:
+def _image(rank: AnyRank, slots: Chunks) -> Chunks:
     """Return the slots of the input as they lie in scratch."""
     return Chunks(Buffer.SCRATCH, slots.offsets, slots.sizes, slots.row)

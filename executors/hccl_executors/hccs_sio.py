@@ -9,13 +9,14 @@ Cost for blocks of m bytes: α + m/2·β, where β is that of the slower link, w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from hccl_executors.one_mesh import reduces_on_its_way
-from hccl_executors.sources import hccl_newest
+from hccl_executors.one_mesh import require_inline_reduce
+from hccl_executors.sources import like_newest
 from hccl_py.orchestration import Chunks, Region, Stream
 from hccl_py.orchestration.region import SLICE_ALIGN
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
@@ -26,21 +27,18 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
 from hccl_py.values import RankInt
 
-__all__ = ["AllGatherHccsSioExecutor", "ReduceScatterHccsSioExecutor"]
 
-
-class AllGatherHccsSioExecutor:
+class AllGatherHccsSioExecutor(BaseExecutor):
     """AllGather of two dies. In op-base mode two streams more copy the own block meanwhile."""
 
     op = "all_gather"
     algorithm = "level0:mesh"
-    fidelity = same(
-        hccl_newest("impl/coll_executor/coll_all_gather/coll_all_gather_hccs_sio_executor.cc"),
-        hccl_newest("base/alg_template/temp_all_gather/all_gather_hccs_sio.cc"),
-        hccl_newest("base/communicator/calc_hccs_plus_sio_transport_req.cc"),
+    fidelity = like_newest(
+        "coll_all_gather_hccs_sio_executor",
+        "all_gather_hccs_sio",
+        "base/communicator/calc_hccs_plus_sio_transport_req",
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
@@ -68,23 +66,20 @@ class AllGatherHccsSioExecutor:
                     sub.copy(to, frm)
 
 
-class ReduceScatterHccsSioExecutor:
+class ReduceScatterHccsSioExecutor(BaseExecutor):
     """ReduceScatter of two dies: what is read is added to the output on its way."""
 
     op = "reduce_scatter"
     algorithm = "level0:mesh"
-    order = "fixed"
-    fidelity = same(
-        hccl_newest(
-            "impl/coll_executor/coll_reduce_scatter/coll_reduce_scatter_hccs_sio_executor.cc"
-        ),
-        hccl_newest("base/alg_template/temp_reduce_scatter/reduce_scatter_hccs_sio.cc"),
-        hccl_newest("base/communicator/calc_hccs_plus_sio_transport_req.cc"),
+    fidelity = like_newest(
+        "coll_reduce_scatter_hccs_sio_executor",
+        "reduce_scatter_hccs_sio",
+        "base/communicator/calc_hccs_plus_sio_transport_req",
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs the same, and links that reduce on their way."""
-        return _are_dies_of_one_package(op, topology) and reduces_on_its_way(op, topology)
+        return _are_dies_of_one_package(op, topology) and require_inline_reduce(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """Both links, and a stream for each; a round fills CCL_In."""
@@ -123,7 +118,7 @@ def _request(op: OpParam, rank: RankView, sub_streams: int) -> ResourceRequest:
     )
 
 
-def _other(rank: Rank[Any, Any]) -> RankInt:
+def _other(rank: AnyRank) -> RankInt:
     return (rank.id + 1) % 2
 
 
@@ -135,7 +130,7 @@ def _halves(op: OpParam, whole: Region) -> tuple[Region, Region]:
 
 def _read_halves(
     op: OpParam,
-    rank: Rank[Any, Any],
+    rank: AnyRank,
     subs: Sequence[Stream],
     to: Region,
     shown: Region,

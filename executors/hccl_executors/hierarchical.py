@@ -11,11 +11,10 @@ for.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from hccl_executors.levels import choices, fidelities
 from hccl_executors.outer_levels import OuterLevel, all_servers, links
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import april, like_april
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.mesh_in_place import (
     mesh_all_gather_in_place,
@@ -31,50 +30,33 @@ from hccl_executors.templates.mesh_reduce import (
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
 from hccl_py.orchestration import Chunks
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
+    ours,
     require,
+    steps,
 )
-from hccl_py.plugins.fidelity import ours, same, steps
-
-__all__ = [
-    "JOINING",
-    "REDUCING_IN_TURN",
-    "ROOTLESS",
-    "AllGatherMeshExecutor",
-    "AllGatherMeshGraphExecutor",
-    "AllReduceMeshExecutor",
-    "BroadCastMeshExecutor",
-    "GatherMeshExecutor",
-    "Hierarchical",
-    "ReduceMeshExecutor",
-    "ReduceScatterMeshExecutor",
-    "ReduceScatterMeshGraphExecutor",
-    "ScatterMeshExecutor",
-]
-
 
 _IN_TURN = steps(
     "In turns, main joins the streams after every round; HCCL's meet once, with signals of their "
     "own for every peer.",
-    hccl_template("temp_reduce_scatter/reduce_scatter_mesh.cc"),
+    *april("reduce_scatter_mesh"),
 )
 ROOTLESS = steps(
-    "In servers without the root, HCCL's device 0 scatters what nobody has written, before the "
-    "data comes; that is left out.",
-    hccl_executor("coll_broadcast/coll_broadcast_mesh_executor.cc"),
-    hccl_executor("coll_native_executor_base.cc"),
+    "In servers without the root, HCCL's device 0 scatters unwritten memory before the data "
+    "comes; that is left out.",
+    *april("coll_broadcast_mesh_executor", "coll_native_executor_base"),
 )
 _UNGROUPED = steps(
     "Since April 2026 HCCL's executor passes its template no groups, so that it cannot run; here "
     "it has them, as in July 2025.",
-    hccl_executor("coll_all_reduce/coll_all_reduce_mesh_executor.cc"),
-    hccl_executor("coll_all_reduce/coll_all_reduce_ring_executor.cc"),
+    *april("coll_all_reduce_mesh_executor", "coll_all_reduce_ring_executor"),
 )
 JOINING = {"AHC": _UNGROUPED, "AHC_BROKE": _UNGROUPED}
 """How the words stand that join servers of different superpods."""
@@ -86,7 +68,7 @@ class Mesh:
     streams meet between the Acks and the transfers. A scatter may end with a barrier.
     """
 
-    def __init__(self, rank: Rank[Any, Any], *, deterministic: bool, barrier: bool = False) -> None:
+    def __init__(self, rank: AnyRank, *, deterministic: bool, barrier: bool = False) -> None:
         self.rank, self.plane, self.barrier = rank, rank.level0, barrier
         topology = rank.topology
         self.meets = topology.product.device == "910B" and topology.has_sdma_inside
@@ -113,7 +95,7 @@ class Mesh:
         mesh_gather(self.rank, self.plane, slots, self.plane.index_of(root))
 
 
-class Hierarchical:
+class Hierarchical(BaseExecutor):
     """Stage the input, run both levels in the op's order, deliver.
 
     On Atlas A2 a mesh adds as data arrives, where links can and sums may depend on timing,
@@ -143,8 +125,7 @@ class Hierarchical:
         subs = max(int(rank.level0.size) - 2 + self.spare, 0)
         return request(op, rank, ("level0", "mesh"), *between, sub_streams=subs)
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Stage, run, deliver."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         mesh = Mesh(rank, deterministic=op.deterministic, barrier=op.name == "scatter")
         plane = rank.plane(all_servers(rank))
         between = OuterLevel(rank.main, plane, op.level1, meeting=self.meeting)
@@ -158,10 +139,8 @@ class AllReduceMeshExecutor(Hierarchical):
 
     op = "all_reduce"
     algorithm = f"level0:mesh;level1:{choices('all_reduce')}"
-    fidelity = same(
-        hccl_executor("coll_all_reduce/coll_all_reduce_mesh_executor.cc"),
-        hccl_template("temp_all_gather/all_gather_mesh_atomic.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_mesh_atomic.cc"),
+    fidelity = like_april(
+        "coll_all_reduce_mesh_executor", "all_gather_mesh_atomic", "reduce_scatter_mesh_atomic"
     ).with_cases({**REDUCING_IN_TURN, **fidelities("all_reduce"), **JOINING})
 
 
@@ -170,10 +149,8 @@ class AllGatherMeshExecutor(Hierarchical):
 
     op = "all_gather"
     algorithm = f"level0:mesh;level1:{choices('all_gather')}"
-    fidelity = same(
-        hccl_executor("coll_all_gather/coll_all_gather_mesh_executor.cc"),
-        hccl_template("temp_all_gather/all_gather_mesh_atomic.cc"),
-        hccl_template("temp_all_gather/all_gather_mesh.cc"),
+    fidelity = like_april(
+        "coll_all_gather_mesh_executor", "all_gather_mesh_atomic", "all_gather_mesh"
     ).with_cases(fidelities("all_gather"))
 
 
@@ -183,10 +160,8 @@ class AllGatherMeshGraphExecutor(Hierarchical):
     op = "all_gather"
     algorithm = f"level0:mesh;level1:{choices('all_gather')}"
     modes = (Mode.GRAPH,)
-    fidelity = same(
-        hccl_executor("coll_all_gather/coll_all_gather_mesh_graph_executor.cc"),
-        hccl_template("temp_all_gather/all_gather_mesh_atomic.cc"),
-        hccl_template("temp_all_gather/all_gather_mesh.cc"),
+    fidelity = like_april(
+        "coll_all_gather_mesh_graph_executor", "all_gather_mesh_atomic", "all_gather_mesh"
     ).with_cases(fidelities("all_gather"))
 
 
@@ -197,9 +172,8 @@ class ReduceScatterMeshExecutor(Hierarchical):
 
     op = "reduce_scatter"
     algorithm = f"level0:mesh;level1:{choices('reduce_scatter')}"
-    fidelity = same(
-        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_mesh_executor.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_mesh_atomic.cc"),
+    fidelity = like_april(
+        "coll_reduce_scatter_mesh_executor", "reduce_scatter_mesh_atomic"
     ).with_cases({**REDUCING_IN_TURN, **fidelities("reduce_scatter")})
 
 
@@ -209,9 +183,8 @@ class ReduceScatterMeshGraphExecutor(Hierarchical):
     op = "reduce_scatter"
     algorithm = f"level0:mesh;level1:{choices('reduce_scatter')}"
     modes = (Mode.GRAPH,)
-    fidelity = same(
-        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_mesh_graph_executor.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_mesh_atomic.cc"),
+    fidelity = like_april(
+        "coll_reduce_scatter_mesh_graph_executor", "reduce_scatter_mesh_atomic"
     ).with_cases({**REDUCING_IN_TURN, **fidelities("reduce_scatter")})
 
 
@@ -220,11 +193,8 @@ class BroadCastMeshExecutor(Hierarchical):
 
     op = "broadcast"
     algorithm = f"level0:mesh;level1:{choices('broadcast')}"
-    fidelity = same(
-        hccl_executor("coll_broadcast/coll_broadcast_mesh_executor.cc"),
-        hccl_template("temp_scatter/scatter_mesh.cc"),
-        hccl_template("temp_all_gather/all_gather_mesh_atomic.cc"),
-        hccl_template("temp_all_gather/all_gather_mesh.cc"),
+    fidelity = like_april(
+        "coll_broadcast_mesh_executor", "scatter_mesh", "all_gather_mesh_atomic", "all_gather_mesh"
     ).with_cases({"servers": ROOTLESS, **fidelities("broadcast")})
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
@@ -240,10 +210,8 @@ class ReduceMeshExecutor(Hierarchical):
 
     op = "reduce"
     algorithm = f"level0:mesh;level1:{choices('reduce')}"
-    fidelity = same(
-        hccl_executor("coll_reduce/coll_reduce_mesh_executor.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_mesh_atomic.cc"),
-        hccl_template("temp_gather/gather_mesh.cc"),
+    fidelity = like_april(
+        "coll_reduce_mesh_executor", "reduce_scatter_mesh_atomic", "gather_mesh"
     ).with_cases({**REDUCING_IN_TURN, **fidelities("reduce")})
 
 
@@ -254,10 +222,8 @@ class ScatterMeshExecutor(Hierarchical):
 
     op = "scatter"
     algorithm = f"level0:mesh;level1:{choices('scatter')}"
-    fidelity = same(
-        hccl_executor("coll_scatter/coll_scatter_mesh_executor.cc"),
-        hccl_executor("coll_scatter/coll_scatter_executor.cc"),
-        hccl_template("temp_scatter/scatter_mesh.cc"),
+    fidelity = like_april(
+        "coll_scatter_mesh_executor", "coll_scatter_executor", "scatter_mesh"
     ).with_cases(fidelities("scatter"))
 
 
@@ -266,6 +232,4 @@ class GatherMeshExecutor(Hierarchical):
 
     op = "gather"
     algorithm = f"level0:mesh;level1:{choices('gather')}"
-    fidelity = ours(
-        "HCCL has no gather in its API.",
-    )
+    fidelity = ours("HCCL has no gather in its API.")

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from hccl_executors.flat import Flat
-from hccl_executors.sources import hccl_executor, hccl_newest, hccl_template
+from hccl_executors.sources import like_april, like_newest
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.slim_ring import (
     MOST,
@@ -20,24 +19,15 @@ from hccl_executors.templates.slim_ring import (
 )
 from hccl_py.orchestration import Chunks, Plane, Stream
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     OpParam,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = [
-    "AllGatherFor310PExecutor",
-    "AllGatherSlimRingFor310PExecutor",
-    "AllReduceRing",
-    "BroadCastCommFor310P",
-    "ReduceScatterRing",
-    "ReduceScatterSlimRing",
-]
 
 
 class AllReduceRing(Flat):
@@ -45,10 +35,7 @@ class AllReduceRing(Flat):
 
     op = "all_reduce"
     algorithm = "level0:NA;level1:ring"
-    fidelity = same(
-        hccl_executor("coll_all_reduce/310P/coll_all_reduce_for_310p_ring_executor.cc"),
-        hccl_template("temp_all_reduce/all_reduce_ring.cc"),
-    )
+    fidelity = like_april("310P/coll_all_reduce_for_310p_ring_executor", "all_reduce_ring")
 
 
 class AllGatherFor310PExecutor(Flat):
@@ -56,10 +43,7 @@ class AllGatherFor310PExecutor(Flat):
 
     op = "all_gather"
     algorithm = "level0:NA;level1:ring"
-    fidelity = same(
-        hccl_executor("coll_all_gather/310P/coll_all_gather_for_310p_executor.cc"),
-        hccl_template("temp_all_gather/all_gather_ring.cc"),
-    )
+    fidelity = like_april("310P/coll_all_gather_for_310p_executor", "all_gather_ring")
 
 
 class ReduceScatterRing(Flat):
@@ -67,10 +51,7 @@ class ReduceScatterRing(Flat):
 
     op = "reduce_scatter"
     algorithm = "level0:NA;level1:ring"
-    fidelity = same(
-        hccl_executor("coll_reduce_scatter/310P/coll_reduce_scatter_for_310p_ring_executor.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_ring.cc"),
-    )
+    fidelity = like_april("310P/coll_reduce_scatter_for_310p_ring_executor", "reduce_scatter_ring")
 
 
 class BroadCastCommFor310P(Flat):
@@ -78,10 +59,7 @@ class BroadCastCommFor310P(Flat):
 
     op = "broadcast"
     algorithm = "level0:NA;level1:ring"
-    fidelity = same(
-        hccl_executor("coll_broadcast/310P/coll_broadcast_for_310p_comm_executor.cc"),
-        hccl_template("temp_broadcast/broadcast_ring.cc"),
-    )
+    fidelity = like_april("310P/coll_broadcast_for_310p_comm_executor", "broadcast_ring")
 
 
 _SLIM: dict[str, Callable[[Stream, Plane, Chunks], None]] = {
@@ -90,7 +68,7 @@ _SLIM: dict[str, Callable[[Stream, Plane, Chunks], None]] = {
 }
 
 
-class SlimRing:
+class SlimRing(BaseExecutor):
     """Stage the input, go round with one signal per step, deliver."""
 
     op: str
@@ -109,8 +87,7 @@ class SlimRing:
         planes = tuple(replace(plane, extra_notifies=NOTIFIES) for plane in asked.planes)
         return replace(asked, planes=planes)
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Stage, run, deliver."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         work = staged(op, rank)
         _SLIM[self.op](rank.main, rank.flat, work)
         delivered(op, rank, work)
@@ -121,12 +98,7 @@ class AllGatherSlimRingFor310PExecutor(SlimRing):
 
     op = "all_gather"
     algorithm = "level0:NA;level1:ring"
-    fidelity = same(
-        hccl_newest(
-            "impl/coll_executor/coll_all_gather/310P/coll_all_gather_slim_for_310p_executor.cc"
-        ),
-        hccl_newest("base/alg_template/temp_all_gather/all_gather_slim_ring.cc"),
-    )
+    fidelity = like_newest("310P/coll_all_gather_slim_for_310p_executor", "all_gather_slim_ring")
 
 
 class ReduceScatterSlimRing(SlimRing):
@@ -134,11 +106,8 @@ class ReduceScatterSlimRing(SlimRing):
 
     op = "reduce_scatter"
     algorithm = "level0:NA;level1:ring"
-    fidelity = same(
-        hccl_newest(
-            "impl/coll_executor/coll_reduce_scatter/310P/"
-            "coll_reduce_scatter_slim_ring_for_310p_executor.cc"
-        ),
-        hccl_newest("base/alg_template/temp_reduce_scatter/reduce_scatter_slim_ring.cc"),
-        hccl_newest("base/alg_template/component/reducer.cc"),
+    fidelity = like_newest(
+        "310P/coll_reduce_scatter_slim_ring_for_310p_executor",
+        "reduce_scatter_slim_ring",
+        "component/reducer",
     )

@@ -1,4 +1,4 @@
-"""Which template runs an algorithm of HCCL_ALGO on one plane, and which links it needs.
+"""Templates and their links for every algorithm of HCCL_ALGO on one plane, by op.
 
 Executors that leave the choice of the algorithm between servers look it up here. NHR goes over
 trees where data is small, as HCCL's does.
@@ -9,24 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from hccl_executors.sources import hccl_newest, hccl_template
-from hccl_executors.staging import Links
+from hccl_executors.sources import april, like_april, like_newest
+from hccl_executors.staging import PlaneLinks
 from hccl_executors.templates import ahc, nb, nhr, nhr_v1, rhd, ring
 from hccl_py.orchestration import Plane, Region, Stream
 from hccl_py.orchestration.plane import PlaneView
-from hccl_py.plugins.executor import Fidelity, ours, same, steps
+from hccl_py.plugins.executor import Fidelity, ours, steps
 from hccl_py.plugins.fidelity import joined
 from hccl_py.plugins.resources import Pattern
-
-__all__ = ["LEVELS", "Level", "choices", "fidelities"]
 
 
 class Level(NamedTuple):
     """A template, called with (stream, plane, work) and the root's index where the op has one, and
     its links: a pattern, or `links`, which makes one from a plane and the root's index; `between`
-    makes one of those that go by RDMA where the plane spans superpods, even inside of one.
-    `fidelity` says how the template stands to HCCL's. Between superpods it is `outermost`, if that
-    is given. Where `meets`, they take `meeting`: whether ranks meet after their steps.
+    makes the pattern of the links that go by RDMA where the plane spans superpods, even inside of
+    one. `fidelity` says how the template stands to HCCL's. Between superpods it is `outermost`, if
+    that is given. Where `meets`, they take `meeting`: whether ranks meet after their steps.
     """
 
     template: Callable[..., None]
@@ -41,11 +39,11 @@ class Level(NamedTuple):
         """Return the pattern of the links on a plane."""
         return self.links(plane, root) if self.links else self.pattern
 
-    def all_links(self, plane: PlaneView, root: int = 0) -> list[Links]:
+    def all_links(self, plane: PlaneView, root: int = 0) -> list[PlaneLinks]:
         """Return all links on a plane."""
-        found = [Links(plane.name, self.peers(plane, root))]
+        found = [PlaneLinks(plane.name, self.peers(plane, root))]
         if self.between:
-            found.append(Links(plane.name, self.between(plane), len(plane.groups) > 1))
+            found.append(PlaneLinks(plane.name, self.between(plane), len(plane.groups) > 1))
         return found
 
     def in_parts(self) -> Level:
@@ -53,7 +51,6 @@ class Level(NamedTuple):
         return self._replace(template=self.outermost or self.template)
 
     def run(self, stream: Stream, plane: Plane, *arguments: Any, meeting: bool = False) -> None:
-        """Record the template."""
         outermost = self.outermost if plane.name == "level2" else None
         options = {"meeting": meeting} if self.meets else {}
         (outermost or self.template)(stream, plane, *arguments, **options)
@@ -66,157 +63,105 @@ def _nhr_all_reduce(stream: Stream, plane: Plane, work: Region, *, meeting: bool
         nhr.nhr_all_reduce(stream, plane, work, meeting=meeting)
 
 
-def _ahc_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:
-    ahc.ahc_all_reduce(stream, plane, work, ahc.cut_groups(plane.groups))
-
-
-def _ahc_broke_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:
-    ahc.ahc_broke_all_reduce(stream, plane, work, ahc.cut_groups(plane.groups))
-
-
 def _rhd_links(plane: PlaneView, root: int) -> Pattern:
     return rhd.rhd_pattern(root)
 
 
 def _ahc_level(template: Callable[..., None], file: str, *, broke: bool = False) -> Level:
+    def run(stream: Stream, plane: Plane, work: Region) -> None:
+        template(stream, plane, work, ahc.cut_groups(plane.groups))
+
     def inside(plane: PlaneView, root: int) -> Pattern:
         return ahc.ahc_peers_inside(ahc.cut_groups(plane.groups), broke)
 
     def between(plane: PlaneView) -> Pattern:
         return ahc.ahc_peers_between(ahc.cut_groups(plane.groups), broke)
 
-    fidelity = same(
-        hccl_newest(f"base/alg_template/temp_all_reduce/{file}"),
-        hccl_newest("base/alg_template/asymmetric_hierarchical_concatenate_base.cc"),
-        hccl_newest("base/alg_template/asymmetric_hierarchical_concatenate_alg_template_base.cc"),
-        hccl_newest("base/communicator/topo_info_extractor.cc"),
+    fidelity = like_newest(
+        file,
+        "asymmetric_hierarchical_concatenate_base",
+        "asymmetric_hierarchical_concatenate_alg_template_base",
+        "base/communicator/topo_info_extractor",
     )
-    return Level(template, fidelity, links=inside, between=between)
-
-
-def _ring(file: str) -> Fidelity:
-    return same(
-        hccl_template(file),
-        hccl_template("component/sender.cc"),
-        hccl_template("component/reducer.cc"),
-    )
-
-
-def _rhd(file: str) -> Fidelity:
-    return same(hccl_template(file), hccl_template("recursive_halvingdoubling_base.cc"))
-
-
-def _nb(file: str) -> Fidelity:
-    return same(
-        hccl_template(file),
-        hccl_template("component/sender.cc"),
-        hccl_template("component/reducer.cc"),
-    )
-
-
-def _nhr_v1(file: str) -> Fidelity:
-    return same(hccl_template(file), hccl_template("nonuniform_hierarchical_ring_v1_base.cc"))
+    return Level(run, fidelity, links=inside, between=between)
 
 
 def _scattered(*files: str, deviation: str = "") -> Fidelity:
     left_out = (
         "Of 7, 11, 13, 14, 15, 19 and some more ranks HCCL's also send slices that the sender does "
-        "not have, which would be READ_UNDEFINED; nobody reads them, and they are left out."
+        "not have, which would be READ_UNDEFINED; they are not read, and are left out."
     )
-    return steps(f"{left_out} {deviation}".rstrip(), *map(hccl_template, files))
+    return steps(f"{left_out} {deviation}".rstrip(), *april(*files))
 
 
+_TRANSFERS = ("component/sender", "component/reducer")
+_RHD = "recursive_halvingdoubling_base"
+_NHR_V1 = "nonuniform_hierarchical_ring_v1_base"
 _GATHER = ours("HCCL has no gather in its API.")
 
 LEVELS: dict[str, dict[str, Level]] = {
     "all_gather": {
-        "ring": Level(ring.ring_all_gather, _ring("temp_all_gather/all_gather_ring.cc"), "ring"),
-        "NHR": Level(
-            nhr.nhr_all_gather, same(hccl_template("temp_all_gather/all_gather_nhr.cc")), "nhr"
-        ),
+        "ring": Level(ring.ring_all_gather, like_april("all_gather_ring", *_TRANSFERS), "ring"),
+        "NHR": Level(nhr.nhr_all_gather, like_april("all_gather_nhr"), "nhr"),
         "NHR_V1": Level(
-            nhr_v1.nhr_v1_all_gather,
-            _nhr_v1("temp_all_gather/all_gather_nhr_v1.cc"),
-            nhr_v1.nhr_v1_peers,
+            nhr_v1.nhr_v1_all_gather, like_april("all_gather_nhr_v1", _NHR_V1), nhr_v1.nhr_v1_peers
         ),
-        "NB": Level(
-            nb.nb_all_gather, same(hccl_template("temp_all_gather/all_gather_nb.cc")), "nhr"
-        ),
-        "H-D_R": Level(
-            rhd.rhd_all_gather, _rhd("temp_all_gather/all_gather_recursive_hd.cc"), "rhd"
-        ),
+        "NB": Level(nb.nb_all_gather, like_april("all_gather_nb"), "nhr"),
+        "H-D_R": Level(rhd.rhd_all_gather, like_april("all_gather_recursive_hd", _RHD), "rhd"),
     },
     "reduce_scatter": {
         "ring": Level(
-            ring.ring_reduce_scatter, _ring("temp_reduce_scatter/reduce_scatter_ring.cc"), "ring"
+            ring.ring_reduce_scatter, like_april("reduce_scatter_ring", *_TRANSFERS), "ring"
         ),
-        "NHR": Level(
-            nhr.nhr_reduce_scatter,
-            same(hccl_template("temp_reduce_scatter/reduce_scatter_nhr.cc")),
-            "nhr",
-            meets=True,
-        ),
+        "NHR": Level(nhr.nhr_reduce_scatter, like_april("reduce_scatter_nhr"), "nhr", meets=True),
         "NHR_V1": Level(
             nhr_v1.nhr_v1_reduce_scatter,
-            _nhr_v1("temp_reduce_scatter/reduce_scatter_nhr_v1.cc"),
+            like_april("reduce_scatter_nhr_v1", _NHR_V1),
             nhr_v1.nhr_v1_peers,
         ),
-        "NB": Level(nb.nb_reduce_scatter, _nb("temp_reduce_scatter/reduce_scatter_nb.cc"), "nhr"),
+        "NB": Level(nb.nb_reduce_scatter, like_april("reduce_scatter_nb", *_TRANSFERS), "nhr"),
         "H-D_R": Level(
-            rhd.rhd_reduce_scatter,
-            _rhd("temp_reduce_scatter/reduce_scatter_recursive_hd.cc"),
-            "rhd",
+            rhd.rhd_reduce_scatter, like_april("reduce_scatter_recursive_hd", _RHD), "rhd"
         ),
     },
     "all_reduce": {
-        "ring": Level(ring.ring_all_reduce, _ring("temp_all_reduce/all_reduce_ring.cc"), "ring"),
+        "ring": Level(ring.ring_all_reduce, like_april("all_reduce_ring", *_TRANSFERS), "ring"),
         "NHR": Level(
             _nhr_all_reduce,
-            same(
-                hccl_template("temp_all_reduce/all_reduce_nhr.cc"),
-                hccl_template("temp_all_reduce/all_reduce_nhr_oneshot.cc"),
-            ),
+            like_april("all_reduce_nhr", "all_reduce_nhr_oneshot"),
             "nhr",
             outermost=nhr.nhr_all_reduce,
             meets=True,
         ),
         "NHR_V1": Level(
-            nhr_v1.nhr_v1_all_reduce,
-            _nhr_v1("temp_all_reduce/all_reduce_nhr_v1.cc"),
-            nhr_v1.nhr_v1_peers,
+            nhr_v1.nhr_v1_all_reduce, like_april("all_reduce_nhr_v1", _NHR_V1), nhr_v1.nhr_v1_peers
         ),
-        "NB": Level(nb.nb_all_reduce, _nb("temp_all_reduce/all_reduce_nb.cc"), "nhr"),
-        "H-D_R": Level(
-            rhd.rhd_all_reduce, _rhd("temp_all_reduce/all_reduce_recursive_hd.cc"), "rhd"
-        ),
-        "AHC": _ahc_level(_ahc_all_reduce, "all_reduce_ahc.cc"),
-        "AHC_BROKE": _ahc_level(_ahc_broke_all_reduce, "all_reduce_ahc_broke.cc", broke=True),
+        "NB": Level(nb.nb_all_reduce, like_april("all_reduce_nb", *_TRANSFERS), "nhr"),
+        "H-D_R": Level(rhd.rhd_all_reduce, like_april("all_reduce_recursive_hd", _RHD), "rhd"),
+        "AHC": _ahc_level(ahc.ahc_all_reduce, "all_reduce_ahc"),
+        "AHC_BROKE": _ahc_level(ahc.ahc_broke_all_reduce, "all_reduce_ahc_broke", broke=True),
     },
     "broadcast": {
         "H-D_R": Level(
             rhd.rhd_broadcast,
-            _rhd("temp_broadcast/bcast_recursive_halvingdoubling.cc"),
+            like_april("temp_broadcast/bcast_recursive_halvingdoubling", _RHD),
             links=_rhd_links,
         ),
-        "ring": Level(ring.ring_broadcast, _ring("temp_broadcast/broadcast_ring.cc"), "ring"),
+        "ring": Level(ring.ring_broadcast, like_april("broadcast_ring", *_TRANSFERS), "ring"),
         "NHR": Level(
             nhr.nhr_broadcast,
-            _scattered(
-                "temp_broadcast/broadcast_nhr.cc", "temp_broadcast/broadcast_nhr_oneshot.cc"
-            ),
+            _scattered("broadcast_nhr", "broadcast_nhr_oneshot"),
             "nhr",
             outermost=nhr.nhr_broadcast_in_parts,
         ),
         "NHR_V1": Level(
-            nhr_v1.nhr_v1_broadcast,
-            _nhr_v1("temp_broadcast/broadcast_nhr_v1.cc"),
-            nhr_v1.nhr_v1_peers,
+            nhr_v1.nhr_v1_broadcast, like_april("broadcast_nhr_v1", _NHR_V1), nhr_v1.nhr_v1_peers
         ),
         "NB": Level(
             nb.nb_broadcast,
             _scattered(
-                "temp_broadcast/broadcast_nb.cc",
-                "temp_broadcast/broadcast_nb_binary.cc",
+                "broadcast_nb",
+                "broadcast_nb_binary",
                 deviation="Over a tree, HCCL's receiver says over HCCS by a second Ack that it has "
                 "read, which the next call's may overrun (NOTIFY_OVERRUN), and over other links of "
                 "SDMA not at all; here it posts DataSignal.",
@@ -226,23 +171,21 @@ LEVELS: dict[str, dict[str, Level]] = {
         ),
     },
     "reduce": {
-        "H-D_R": Level(
-            rhd.rhd_reduce, _rhd("temp_reduce/reduce_recursive_hd.cc"), links=_rhd_links
-        ),
-        "ring": Level(ring.ring_reduce, _ring("temp_reduce/reduce_ring.cc"), "ring"),
+        "H-D_R": Level(rhd.rhd_reduce, like_april("reduce_recursive_hd", _RHD), links=_rhd_links),
+        "ring": Level(ring.ring_reduce, like_april("reduce_ring", *_TRANSFERS), "ring"),
         "NHR": Level(
             nhr.nhr_reduce,
             ours(
                 "HCCL has NHR for reduce only inside of small all-reduces.",
-                hccl_template("temp_reduce/reduce_nhr_oneshot.cc"),
+                *april("reduce_nhr_oneshot"),
             ),
             "nhr",
         ),
     },
     "scatter": {
-        "ring": Level(ring.ring_scatter, _ring("temp_scatter/scatter_ring.cc"), "ring"),
-        "NHR": Level(nhr.nhr_scatter, _scattered("temp_scatter/scatter_nhr.cc"), "nhr"),
-        "NB": Level(nb.nb_scatter, _scattered("temp_scatter/scatter_nb.cc"), "nhr"),
+        "ring": Level(ring.ring_scatter, like_april("scatter_ring", *_TRANSFERS), "ring"),
+        "NHR": Level(nhr.nhr_scatter, _scattered("scatter_nhr"), "nhr"),
+        "NB": Level(nb.nb_scatter, _scattered("scatter_nb"), "nhr"),
     },
     "gather": {
         "ring": Level(ring.ring_gather, _GATHER, "ring"),
@@ -258,7 +201,7 @@ def choices(op: str, *without: str) -> str:
 
 
 def fidelities(*ops: str) -> dict[str, Fidelity]:
-    """Return how every word stands to HCCL where an executor runs these ops on a level."""
+    """Return the fidelity of every word where an executor runs these ops on a level."""
     words = dict.fromkeys(word for op in ops for word in LEVELS[op])
     return {
         word: joined([LEVELS[op][word].fidelity for op in ops if word in LEVELS[op]])

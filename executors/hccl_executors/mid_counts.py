@@ -1,7 +1,6 @@
 """Small data over several superpods of Atlas A3: NHR through whole superpods, then between them.
 
-All ranks of a superpod are one plane, whatever server they are in, and ranks of the same place
-another one:
+All ranks of a superpod, in all its servers, are one plane, and ranks of the same place another one:
 
     all_reduce   sums of whole buffers over trees in every superpod, then between superpods
     all_gather   between superpods, then in the superpod the slots of one superpod after the other
@@ -16,39 +15,32 @@ So few steps take α and nothing forks. With P ranks in each of S superpods, l =
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from hccl_executors.rings.blocks import Opposite, RankBlocks, has_even_superpods
 from hccl_executors.rings.places import sets
-from hccl_executors.sources import hccl_newest
+from hccl_executors.sources import like_newest
 from hccl_executors.templates.nhr import nhr_all_gather, nhr_all_reduce_one_shot
 from hccl_executors.templates.tree import tree_broadcast
 from hccl_py.orchestration import Plane
 from hccl_py.orchestration.subplane import Subplane
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import Fidelity, same
-
-__all__ = [
-    "AllGatherMidCountFor91093Executor",
-    "AllReduceMidCountFor91093Executor",
-    "BroadcastMidCountFor91093Executor",
-]
 
 ALIGN = 16 << 10
 """What rounds are multiples of."""
 
 
-class TwoPlanes:
+class TwoPlanes(BaseExecutor):
     """Stage the input in a CCL buffer, run on both planes, deliver; main alone."""
 
     op: str
@@ -67,8 +59,7 @@ class TwoPlanes:
             max_count=_count(op, rank),
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Stage, run, deliver."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         pods = _pods(rank.topology)
         inside = Subplane(rank.flat, pods.across())
         _RUNS[op.name](op, rank, inside, rank.level2)
@@ -91,7 +82,7 @@ def _count(op: OpParam, rank: RankView) -> int:
     return aligned or rank.ccl_bytes // parts // op.unit
 
 
-def _all_reduce(op: OpParam, rank: Rank[Any, Any], inside: Plane, outside: Plane) -> None:
+def _all_reduce(op: OpParam, rank: AnyRank, inside: Plane, outside: Plane) -> None:
     work = rank.ccl_in.head(rank.user_in.size)
     rank.main.copy(work, rank.user_in)
     for plane in (inside, outside):
@@ -99,7 +90,7 @@ def _all_reduce(op: OpParam, rank: Rank[Any, Any], inside: Plane, outside: Plane
     rank.main.copy(rank.user_out, work)
 
 
-def _all_gather(op: OpParam, rank: Rank[Any, Any], inside: Plane, outside: Plane) -> None:
+def _all_gather(op: OpParam, rank: AnyRank, inside: Plane, outside: Plane) -> None:
     slots, each = rank.stage_out(), int(inside.size)
     rank.main.copy(slots[rank.id], rank.user_in)
     pods = len(rank.topology.superpods)
@@ -110,7 +101,7 @@ def _all_gather(op: OpParam, rank: Rank[Any, Any], inside: Plane, outside: Plane
     rank.deliver(slots)
 
 
-def _broadcast(op: OpParam, rank: Rank[Any, Any], inside: Plane, outside: Plane) -> None:
+def _broadcast(op: OpParam, rank: AnyRank, inside: Plane, outside: Plane) -> None:
     work, root = rank.ccl_out.head(rank.user_in.size), op.root or 0
     if rank.id == root:
         rank.main.copy(work, rank.user_in)
@@ -122,21 +113,11 @@ def _broadcast(op: OpParam, rank: Rank[Any, Any], inside: Plane, outside: Plane)
         rank.main.copy(rank.user_out, work)
 
 
-_RUNS: dict[str, Callable[[OpParam, Rank[Any, Any], Plane, Plane], None]] = {
+_RUNS: dict[str, Callable[[OpParam, AnyRank, Plane, Plane], None]] = {
     "all_reduce": _all_reduce,
     "all_gather": _all_gather,
     "broadcast": _broadcast,
 }
-
-
-def _as_hccl(executor: str, *templates: str) -> Fidelity:
-    return same(
-        hccl_newest(f"impl/coll_executor/{executor}_for_910_93_executor.cc"),
-        *(hccl_newest(f"base/alg_template/{template}") for template in templates),
-    )
-
-
-_TREE = "temp_broadcast/broadcast_nhr_oneshot.cc"
 
 
 class AllReduceMidCountFor91093Executor(TwoPlanes):
@@ -144,11 +125,11 @@ class AllReduceMidCountFor91093Executor(TwoPlanes):
 
     op = "all_reduce"
     algorithm = "level0:NA;level1:NHR;level2:NHR"
-    fidelity = _as_hccl(
-        "coll_all_reduce/coll_all_reduce_mid_count",
-        "temp_all_reduce/all_reduce_nhr_oneshot.cc",
-        "temp_reduce/reduce_nhr_oneshot.cc",
-        _TREE,
+    fidelity = like_newest(
+        "coll_all_reduce_mid_count_for_910_93_executor",
+        "all_reduce_nhr_oneshot",
+        "reduce_nhr_oneshot",
+        "broadcast_nhr_oneshot",
     )
 
 
@@ -157,9 +138,7 @@ class AllGatherMidCountFor91093Executor(TwoPlanes):
 
     op = "all_gather"
     algorithm = "level0:NA;level1:NHR;level2:NHR"
-    fidelity = _as_hccl(
-        "coll_all_gather/coll_all_gather_mid_count", "temp_all_gather/all_gather_nhr.cc"
-    )
+    fidelity = like_newest("coll_all_gather_mid_count_for_910_93_executor", "all_gather_nhr")
 
 
 class BroadcastMidCountFor91093Executor(TwoPlanes):
@@ -167,4 +146,4 @@ class BroadcastMidCountFor91093Executor(TwoPlanes):
 
     op = "broadcast"
     algorithm = "level0:NA;level1:NHR;level2:NHR"
-    fidelity = _as_hccl("coll_broadcast/coll_broadcast_midcount", _TREE)
+    fidelity = like_newest("coll_broadcast_midcount_for_910_93_executor", "broadcast_nhr_oneshot")

@@ -1,4 +1,6 @@
-"""What executors of meshes share: one server, or servers alike, whose devices reach each other."""
+"""Demands and resources of executors on meshes: one server, or servers alike, whose devices are all
+linked to each other.
+"""
 
 from hccl_py.enums import Buffer
 from hccl_py.plugins.executor import (
@@ -12,16 +14,8 @@ from hccl_py.plugins.executor import (
     require,
 )
 
-__all__ = [
-    "in_even_meshes",
-    "in_one_mesh",
-    "in_one_mesh_in_op_base_mode",
-    "mesh_request",
-    "reduces_on_its_way",
-]
 
-
-def in_one_mesh(topology: Topology) -> bool | Unsuitable:
+def require_mesh(topology: Topology) -> bool | Unsuitable:
     """Demand one server whose ranks form a full mesh of SDMA links."""
     return require(
         (topology.has_mesh, "needs every device linked to every other one"),
@@ -30,14 +24,14 @@ def in_one_mesh(topology: Topology) -> bool | Unsuitable:
     )
 
 
-def in_one_mesh_in_op_base_mode(op: OpParam, topology: Topology) -> bool | Unsuitable:
+def require_mesh_op_base(op: OpParam, topology: Topology) -> bool | Unsuitable:
     """Demand the same, and CCL buffers."""
-    return in_one_mesh(topology) and require(
+    return require_mesh(topology) and require(
         (op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only")
     )
 
 
-def in_even_meshes(op: OpParam, topology: Topology) -> bool | Unsuitable:
+def require_even_meshes(op: OpParam, topology: Topology) -> bool | Unsuitable:
     """Demand servers alike, each a full mesh of SDMA links, and CCL buffers."""
     devices = sorted(set(topology.servers))
     return require(
@@ -49,7 +43,7 @@ def in_even_meshes(op: OpParam, topology: Topology) -> bool | Unsuitable:
     )
 
 
-def reduces_on_its_way(op: OpParam, topology: Topology) -> bool | Unsuitable:
+def require_inline_reduce(op: OpParam, topology: Topology) -> bool | Unsuitable:
     """Demand links that reduce the call's data."""
     inline = topology.reduces_inline(op.dtype, op.reduce)
     return require((inline, f"needs links that reduce {op.dtype.value} on their way"))

@@ -15,26 +15,14 @@ the root's index, and gather at the first one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hccl_executors.levels import LEVELS
-from hccl_executors.staging import Links
+from hccl_executors.staging import PlaneLinks
 from hccl_py.call.ops import OPS
 from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.plane import PlaneView
-from hccl_py.plugins.executor import Rank, RankView
-
-__all__ = [
-    "STEPS",
-    "OuterLevel",
-    "all_reduce",
-    "all_servers",
-    "broadcast",
-    "holds_root",
-    "links",
-    "reduce",
-    "words",
-]
+from hccl_py.plugins.executor import AnyRank, RankView
 
 STEPS = {
     "all_reduce": ("reduce_scatter", "all_gather"),
@@ -61,7 +49,7 @@ class OuterLevel(NamedTuple):
         level.run(self.stream, self.plane, work, *index, meeting=self.meeting)
 
 
-def all_servers(rank: RankView | Rank[Any, Any]) -> str:
+def all_servers(rank: RankView | AnyRank) -> str:
     """Return the plane that joins the servers, of all superpods."""
     return "level1" if rank.level1.size == rank.level12.size else "level12"
 
@@ -108,13 +96,13 @@ def reduce(outer_levels: Sequence[OuterLevel], work: Region, root: int) -> None:
 
 
 def holds_root(planes: Sequence[Plane], root: int) -> bool:
-    """Whether a rank has the root's index on all of these planes."""
+    """True if a rank has the root's index on all of these planes."""
     return all(bool(plane.id == plane.index_of(root)) for plane in planes)
 
 
-def links(op: str, planes: Sequence[tuple[PlaneView, str]], root: int) -> list[Links]:
+def links(op: str, planes: Sequence[tuple[PlaneView, str]], root: int) -> list[PlaneLinks]:
     """Return all links that an op needs, given (plane, word) from inside to outside."""
-    found: list[Links] = []
+    found: list[PlaneLinks] = []
     for number, (plane, word) in enumerate(planes):
         steps = STEPS.get(op, (op,)) if number < len(planes) - 1 else (op,)
         for step in steps:

@@ -20,13 +20,12 @@ Sources: coll_*_mesh_opbase_pipeline_executor.cc of HCCL (hcomm b5f3e5b).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any
+from abc import abstractmethod
 
 import numpy as np
 
 from hccl_executors.outer_levels import all_servers
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import april, like_april
 from hccl_executors.templates.mesh_collect import ALIGN
 from hccl_executors.templates.pipeline import (
     pipeline_all_gather,
@@ -36,6 +35,8 @@ from hccl_executors.templates.pipeline import (
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.region import SLICE_ALIGN
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
@@ -45,17 +46,9 @@ from hccl_py.plugins.executor import (
     Topology,
     Unsuitable,
     require,
+    steps,
 )
-from hccl_py.plugins.fidelity import same, steps
 from hccl_py.values import IntArray
-
-__all__ = [
-    "AllGatherMeshOpbasePipelineExecutor",
-    "AllGatherVMeshOpbasePipelineExecutor",
-    "AllReduceMeshOpbasePipelineExecutor",
-    "ReduceScatterMeshOpbasePipelineExecutor",
-    "ReduceScatterVMeshOpbasePipelineExecutor",
-]
 
 FREE = ALIGN
 """Bytes of a buffer that HCCL leaves free, and to multiples of which it cuts three blocks."""
@@ -67,12 +60,12 @@ DEPTH = 3
 _ANSWERED = steps(
     "Between servers of a superpod, or modules of a host, a rank also says that it has read what "
     "it got; HCCL's pipelines are for RDMA, and would write a block anew that is still read.",
-    hccl_template("temp_all_reduce/all_reduce_opbase_pipeline.cc"),
+    *april("all_reduce_opbase_pipeline"),
 )
 OVER_SDMA = {"910_93": _ANSWERED, "modules": _ANSWERED}
 
 
-class Pipeline(ABC):
+class Pipeline(BaseExecutor):
     """A mesh inside the servers and a ring between them, in one mode."""
 
     op: str
@@ -97,7 +90,7 @@ class Pipeline(ABC):
         """Links inside and between, sub streams, and memory."""
 
     @abstractmethod
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Record both levels."""
 
 
@@ -116,7 +109,7 @@ class OpbasePipeline(Pipeline):
             max_count=max(self.block_bytes(op, rank), 0) // op.unit,
         )
 
-    def block_bytes(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
+    def block_bytes(self, op: OpParam, rank: RankView | AnyRank) -> int:
         """Return the bytes of a round: of one block, where ops have a slot per rank."""
         return rank.ccl_bytes - FREE
 
@@ -125,9 +118,8 @@ class AllGatherMeshOpbasePipelineExecutor(OpbasePipeline):
     """AllGather straight into the user's output."""
 
     op = "all_gather"
-    fidelity = same(
-        hccl_executor("coll_all_gather/coll_all_gather_mesh_opbase_pipeline_executor.cc"),
-        hccl_template("temp_all_gather/all_gather_pipeline.cc"),
+    fidelity = like_april(
+        "coll_all_gather_mesh_opbase_pipeline_executor", "all_gather_pipeline"
     ).with_cases(OVER_SDMA)
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
@@ -139,7 +131,7 @@ class AllGatherMeshOpbasePipelineExecutor(OpbasePipeline):
         pipeline_all_gather(rank, rank.level0, ring, rank.user_out, images)
 
     def starts(self, op: OpParam, rank: Rank[Region, Chunks]) -> IntArray:
-        """Return where in its block every slot begins, as if there were one round."""
+        """Return the offset of every slot in its block, as if there were one round."""
         return np.arange(rank.size) * op.size % ALIGN
 
 
@@ -147,12 +139,11 @@ class AllGatherVMeshOpbasePipelineExecutor(AllGatherMeshOpbasePipelineExecutor):
     """AllGatherV straight into the user's output."""
 
     op = "all_gather_v"
-    fidelity = same(
-        hccl_executor("coll_all_gather_v/coll_all_gather_v_mesh_opbase_pipeline_executor.cc"),
-        hccl_template("temp_all_gather/all_gather_v_pipeline.cc"),
+    fidelity = like_april(
+        "coll_all_gather_v_mesh_opbase_pipeline_executor", "all_gather_v_pipeline"
     ).with_cases(OVER_SDMA)
 
-    def block_bytes(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
+    def block_bytes(self, op: OpParam, rank: RankView | AnyRank) -> int:
         """Return a multiple of 128 bytes."""
         return super().block_bytes(op, rank) // SLICE_ALIGN * SLICE_ALIGN
 
@@ -166,14 +157,14 @@ class ReduceScatterMeshOpbasePipelineExecutor(OpbasePipeline):
 
     op = "reduce_scatter"
     order = "arrival"
-    fidelity = same(
-        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_mesh_opbase_pipeline_executor.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_pipeline.cc"),
-        hccl_template("component/sender.cc"),
-        hccl_template("component/reducer.cc"),
+    fidelity = like_april(
+        "coll_reduce_scatter_mesh_opbase_pipeline_executor",
+        "reduce_scatter_pipeline",
+        "component/sender",
+        "component/reducer",
     ).with_cases(OVER_SDMA)
 
-    def block_bytes(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
+    def block_bytes(self, op: OpParam, rank: RankView | AnyRank) -> int:
         """Return a third of CCL_In."""
         each = _third(rank) - FREE
         return each if each > 0 else rank.ccl_bytes // DEPTH // SLICE_ALIGN * SLICE_ALIGN
@@ -195,13 +186,11 @@ class ReduceScatterVMeshOpbasePipelineExecutor(ReduceScatterMeshOpbasePipelineEx
     """ReduceScatterV straight from the user's input."""
 
     op = "reduce_scatter_v"
-    fidelity = same(
-        hccl_executor(
-            "coll_reduce_scatter_v/Coll_reduce_scatter_v_mesh_opbase_pipeline_executor.cc"
-        ),
-        hccl_template("temp_reduce_scatter/reduce_scatter_v_pipeline.cc"),
-        hccl_template("component/sender.cc"),
-        hccl_template("component/reducer.cc"),
+    fidelity = like_april(
+        "Coll_reduce_scatter_v_mesh_opbase_pipeline_executor",
+        "reduce_scatter_v_pipeline",
+        "component/sender",
+        "component/reducer",
     ).with_cases(OVER_SDMA)
 
 
@@ -210,14 +199,14 @@ class AllReduceMeshOpbasePipelineExecutor(OpbasePipeline):
 
     op = "all_reduce"
     order = "arrival"
-    fidelity = same(
-        hccl_executor("coll_all_reduce/coll_all_reduce_mesh_opbase_pipeline_executor.cc"),
-        hccl_template("temp_all_reduce/all_reduce_opbase_pipeline.cc"),
-        hccl_template("component/sender.cc"),
-        hccl_template("component/reducer.cc"),
+    fidelity = like_april(
+        "coll_all_reduce_mesh_opbase_pipeline_executor",
+        "all_reduce_opbase_pipeline",
+        "component/sender",
+        "component/reducer",
     ).with_cases(OVER_SDMA)
 
-    def block_bytes(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
+    def block_bytes(self, op: OpParam, rank: RankView | AnyRank) -> int:
         """Return the bytes of all slots; the last one may have an element of every rank more."""
         return (rank.ccl_bytes - max(FREE, rank.size * op.unit)) * rank.size
 
@@ -233,7 +222,7 @@ class AllReduceMeshOpbasePipelineExecutor(OpbasePipeline):
         pipeline_all_reduce(rank, rank.level0, ring, inputs, outputs, images)
 
 
-def _third(rank: RankView | Rank[Any, Any]) -> int:
+def _third(rank: RankView | AnyRank) -> int:
     """Return the bytes of one of three blocks, with what is left free."""
     return rank.ccl_bytes // (DEPTH * ALIGN) * ALIGN
 

@@ -1,11 +1,9 @@
-"""What the order-preserved executors share: teams, links and streams.
+"""Teams, links and streams of the order-preserved executors.
 
 A team is a server; on Atlas A3 a whole superpod, whose members write to each other in turns.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -15,16 +13,14 @@ from hccl_py.enums import Buffer
 from hccl_py.orchestration import Plane
 from hccl_py.orchestration.subplane import Subplane
 from hccl_py.plugins.executor import (
+    AnyRank,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
 )
-
-__all__ = ["is_alone", "outer", "requested", "suits_in_teams", "team"]
 
 
 def suits_in_teams(topology: Topology, in_pods: bool) -> bool | Unsuitable:
@@ -40,7 +36,7 @@ def suits_in_teams(topology: Topology, in_pods: bool) -> bool | Unsuitable:
     return even and require((linked, "needs superpods whose ranks are linked by SDMA"))
 
 
-def team(rank: Rank[Any, Any], in_pods: bool) -> Plane:
+def team(rank: AnyRank, in_pods: bool) -> Plane:
     """Return the plane of a rank's team, which may be alone in it."""
     if not in_pods:
         return rank.level0
@@ -48,21 +44,21 @@ def team(rank: Rank[Any, Any], in_pods: bool) -> Plane:
     return Subplane(rank.flat, [np.flatnonzero(pods == pod).tolist() for pod in np.unique(pods)])
 
 
-def is_alone(rank: RankView | Rank[Any, Any], in_pods: bool) -> bool:
-    """Return whether every rank is alone in its team."""
+def is_alone(rank: RankView | AnyRank, in_pods: bool) -> bool:
+    """True if every rank is alone in its team."""
     return rank.size == _teams(rank, in_pods)
 
 
-def outer(rank: Rank[Any, Any], in_pods: bool) -> Plane:
+def outer(rank: AnyRank, in_pods: bool) -> Plane:
     """Return the plane of equal places of teams."""
     return rank.plane(_outer_name(rank, in_pods))
 
 
-def _outer_name(rank: RankView | Rank[Any, Any], in_pods: bool) -> str:
+def _outer_name(rank: RankView | AnyRank, in_pods: bool) -> str:
     return "level2" if in_pods else all_servers(rank)
 
 
-def _teams(rank: RankView | Rank[Any, Any], in_pods: bool) -> int:
+def _teams(rank: RankView | AnyRank, in_pods: bool) -> int:
     return int(rank.plane(_outer_name(rank, in_pods)).size)
 
 

@@ -1,29 +1,56 @@
-"""Where HCCL's own algorithms are read: files of public repositories, as of one commit."""
+"""Sources of HCCL's own algorithms: files of two public repositories, as of one commit each.
+
+    april("coll_all_reduce_mesh_executor", "all_gather_mesh_atomic")    April 2026
+    newest("coll_all_gather_hccs_sio_executor")                         August 2026
+
+A name is that of a C++ file without `.cc`. Executors, which begin with `coll_`, and templates lie
+in the folder of the op that their names contain, those of Atlas 300I in its folder `310P/`. Any
+other place is given as a path: from the folder of all executors, or of all templates, or from
+`base/`.
+"""
 
 from __future__ import annotations
 
-from hccl_py.plugins.executor import SourceFile
+from hccl_py.plugins.executor import Fidelity, SourceFile, same
 
-__all__ = ["hccl_executor", "hccl_newest", "hccl_template"]
-
-_ALGORITHMS = "src/algorithm"
-_NEWEST = "src/legacy/ascend910/algorithm"
-
-
-def hccl_template(file: str) -> SourceFile:
-    """Return a template, an algorithm on one plane, as of April 2026."""
-    return _april(f"base/alg_template/{file}")
+_OPS: tuple[str, ...] = (
+    *("all_gather", "all_reduce", "all_to_all", "broadcast", "gather"),
+    *("reduce", "reduce_scatter", "scatter"),
+)
+_EXECUTOR_OPS: tuple[str, ...] = (*_OPS, "all_gather_v", "reduce_scatter_v")
 
 
-def hccl_executor(file: str) -> SourceFile:
-    """Return an executor, which composes templates, as of April 2026."""
-    return _april(f"impl/coll_executor/{file}")
+def april(*names: str) -> tuple[SourceFile, ...]:
+    """Return files as of April 2026."""
+    found = [f"src/algorithm/{_path(name)}" for name in names]
+    return tuple(SourceFile("xiaobingling93-pixel/cann-hcomm", "b5f3e5b", file) for file in found)
 
 
-def hccl_newest(file: str) -> SourceFile:
-    """Return a file under `algorithm/` of A2, A3, 910A and 310P as of August 2026."""
-    return SourceFile("libochao-huawei/hcomm", "8958adb", f"{_NEWEST}/{file}")
+def newest(*names: str) -> tuple[SourceFile, ...]:
+    """Return files of A2, A3, 910A and 310P as of August 2026."""
+    found = [f"src/legacy/ascend910/algorithm/{_path(name)}" for name in names]
+    return tuple(SourceFile("libochao-huawei/hcomm", "8958adb", file) for file in found)
 
 
-def _april(file: str) -> SourceFile:
-    return SourceFile("xiaobingling93-pixel/cann-hcomm", "b5f3e5b", f"{_ALGORITHMS}/{file}")
+def like_april(*names: str) -> Fidelity:
+    """Declare that an executor does the same as these files of April 2026."""
+    return same(*april(*names))
+
+
+def like_newest(*names: str) -> Fidelity:
+    """Declare that an executor does the same as these files of August 2026."""
+    return same(*newest(*names))
+
+
+def _path(name: str) -> str:
+    """Return the path of a file in the folder `algorithm`."""
+    folder, _, stem = name.rpartition("/")
+    if folder.startswith("base"):
+        return f"{name}.cc"
+    kind, root, ops = "temp", "base/alg_template", _OPS
+    if stem.lower().startswith("coll_"):
+        kind, root, ops = "coll", "impl/coll_executor", _EXECUTOR_OPS
+    named = [op for op in ops if op in stem]
+    if named and folder in ("", "310P"):
+        return f"{root}/{kind}_{max(named, key=len)}/{name}.cc"
+    return f"{root}/{name}.cc"

@@ -1,4 +1,4 @@
-"""Where the data of a call lies while templates work on it: in memory that peers reach.
+"""Staging: the place of the data while templates work on it, in memory that peers can reach.
 
                           op-base mode         graph mode
     all_gather            slots in CCL_Out     the output itself
@@ -19,16 +19,14 @@ from typing import Any, NamedTuple
 from hccl_py.call.ops import OPS
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.plugins.executor import Mode, OpParam, PlaneRequest, Rank, RankView, ResourceRequest
+from hccl_py.plugins.executor import AnyRank, Mode, OpParam, PlaneRequest, RankView, ResourceRequest
 from hccl_py.plugins.resources import Pattern
-
-__all__ = ["Links", "delivered", "request", "staged"]
 
 _IN_SCRATCH = ("reduce_scatter", "scatter", "gather")
 
 
-class Links(NamedTuple):
-    """Links on a plane; by RDMA, whatever joins their ends, if `rdma`."""
+class PlaneLinks(NamedTuple):
+    """Links on a plane; all by RDMA if `rdma`."""
 
     level: str
     pattern: Pattern
@@ -36,7 +34,7 @@ class Links(NamedTuple):
 
 
 def request(
-    op: OpParam, rank: RankView, *planes: Links | tuple[str, Pattern], sub_streams: int = 0
+    op: OpParam, rank: RankView, *planes: PlaneLinks | tuple[str, Pattern], sub_streams: int = 0
 ) -> ResourceRequest:
     """Ask for links on planes, (level, pattern) each, with the memories that staging uses."""
     parts = _scratch_parts(op, rank)
@@ -50,7 +48,7 @@ def request(
     return ResourceRequest(
         planes=tuple(
             PlaneRequest(asked.level, asked.pattern, *memories, rdma=asked.rdma)
-            for asked in (Links(*plane) for plane in planes)
+            for asked in (PlaneLinks(*plane) for plane in planes)
         ),
         sub_streams=sub_streams,
         scratch_bytes=parts * op.size,
@@ -58,7 +56,7 @@ def request(
     )
 
 
-def staged(op: OpParam, rank: Rank[Any, Any]) -> Any:
+def staged(op: OpParam, rank: AnyRank) -> Any:
     """Put this round's input where templates work: a Region, or one slot per rank."""
     if op.name == "all_gather":
         slots = rank.stage_out()
@@ -82,7 +80,7 @@ def staged(op: OpParam, rank: Rank[Any, Any]) -> Any:
     return rank.stage_in()
 
 
-def delivered(op: OpParam, rank: Rank[Any, Any], work: Region | Chunks) -> None:
+def delivered(op: OpParam, rank: AnyRank, work: Region | Chunks) -> None:
     """Copy the result of this round to the output."""
     if op.name in ("reduce", "gather") and rank.id != op.root:
         return
@@ -93,7 +91,7 @@ def delivered(op: OpParam, rank: Rank[Any, Any], work: Region | Chunks) -> None:
         rank.deliver(work)
 
 
-def _broadcast_work(op: OpParam, rank: Rank[Any, Any]) -> Region:
+def _broadcast_work(op: OpParam, rank: AnyRank) -> Region:
     graph = op.mode is Mode.GRAPH
     work: Region = rank.user_out if graph else rank.ccl_in.head(rank.user_in.size)
     if rank.id == op.root and not (graph and op.in_place):
@@ -102,8 +100,8 @@ def _broadcast_work(op: OpParam, rank: Rank[Any, Any]) -> Region:
 
 
 def _scratch_parts(op: OpParam, rank: RankView) -> int:
-    """Return how often scratch holds the op's count: the slots of graph mode, and as much again
-    where raw data has to land.
+    """Return the size of scratch in multiples of the op's count: the slots of graph mode, and as
+    much again where raw data has to land.
     """
     if op.mode is Mode.OP_BASE:
         return 0

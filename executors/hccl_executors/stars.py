@@ -1,4 +1,4 @@
-"""Stars over all ranks: the root talks to everybody.
+"""Stars over all ranks: the root talks to all other ranks.
 
 HCCL has this algorithm for communicators with CPU ranks only; as executors these are ours, to
 compare with: the least steps, all of the load at one rank. AllReduceStar is the parameter server.
@@ -7,9 +7,8 @@ compare with: the least steps, all of the load at one rank. AllReduceStar is the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from hccl_executors.sources import hccl_template
+from hccl_executors.sources import april
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.star import (
     star_all_reduce,
@@ -20,10 +19,15 @@ from hccl_executors.templates.star import (
     star_scatter,
 )
 from hccl_py.call.ops import OPS
-from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, Topology
-from hccl_py.plugins.fidelity import ours
-
-__all__ = ["AllReduceStar", "BroadCastStar", "GatherStar", "ReduceStar", "ScatterStar"]
+from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
+    OpParam,
+    RankView,
+    ResourceRequest,
+    Topology,
+    ours,
+)
 
 _TEMPLATES: dict[str, Callable[..., None]] = {
     "all_reduce": star_all_reduce,
@@ -34,22 +38,20 @@ _TEMPLATES: dict[str, Callable[..., None]] = {
 }
 
 
-class StarExecutor:
+class StarExecutor(BaseExecutor):
     """Stage the input, run the template over all ranks on one stream, deliver."""
 
     op: str
     algorithm = "level0:star"
 
     def suits(self, op: OpParam, topology: Topology) -> bool:
-        """Runs everywhere, uneven servers included."""
         return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links between the root and everybody else."""
+        """Links between the root and all other ranks."""
         return request(op, rank, ("flat", star_pattern(op.root or 0)))
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Stage, run, deliver."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         work = staged(op, rank)
         root = (op.root,) if OPS[op.name].rooted else ()
         _TEMPLATES[op.name](rank.main, rank.flat, work, *root)
@@ -60,44 +62,32 @@ class AllReduceStar(StarExecutor):
     """AllReduce as a reduce to rank 0, in rank order, and a broadcast from it."""
 
     op = "all_reduce"
-    fidelity = ours(
-        "HCCL has stars for ranks on a CPU only, and none for all_reduce.",
-    )
+    fidelity = ours("HCCL has stars for ranks on a CPU only, and none for all_reduce.")
 
 
 class BroadCastStar(StarExecutor):
-    """Broadcast: the root offers everybody the data at once."""
+    """Broadcast: the root offers the data to all others at once."""
 
     op = "broadcast"
-    fidelity = ours(
-        "HCCL has this template for ranks on a CPU only.",
-        hccl_template("temp_broadcast/broadcast_star.cc"),
-    )
+    fidelity = ours("HCCL has this template for ranks on a CPU only.", *april("broadcast_star"))
 
 
 class ReduceStar(StarExecutor):
     """Reduce: the root takes one rank's data after the other, in rank order."""
 
     op = "reduce"
-    fidelity = ours(
-        "HCCL has stars for ranks on a CPU only, and none for reduce.",
-    )
+    fidelity = ours("HCCL has stars for ranks on a CPU only, and none for reduce.")
 
 
 class ScatterStar(StarExecutor):
-    """Scatter: the root offers everybody their slot at once."""
+    """Scatter: the root offers all others their slots at once."""
 
     op = "scatter"
-    fidelity = ours(
-        "HCCL has stars for ranks on a CPU only, and none for scatter.",
-    )
+    fidelity = ours("HCCL has stars for ranks on a CPU only, and none for scatter.")
 
 
 class GatherStar(StarExecutor):
-    """Gather: the root takes everybody's slot."""
+    """Gather: the root takes the slots of all others."""
 
     op = "gather"
-    fidelity = ours(
-        "HCCL has no gather in its API.",
-        hccl_template("temp_gather/gather_star.cc"),
-    )
+    fidelity = ours("HCCL has no gather in its API.", *april("gather_star"))

@@ -32,12 +32,10 @@ from hccl_executors.outer_levels import OuterLevel, holds_root
 from hccl_py.orchestration import Chunks, Plane, Region
 from hccl_py.values import RankInt
 
-__all__ = ["COMPOSITIONS", "Inside", "TwoLevels", "column"]
-
 
 class Inside(Protocol):
-    """What the devices of a server do among themselves, in place, with one slot per device. A root
-    stands for the device of its index in every server.
+    """Algorithms among the devices of a server, in place, with one slot per device. A root stands
+    for the device of its index in every server.
     """
 
     def all_gather(self, slots: Chunks) -> None:
@@ -75,11 +73,11 @@ class TwoLevels:
         return slots.joined(int(self.server.size))
 
     def is_roots_server(self, root: int) -> bool:
-        """Whether the root is in this server."""
+        """True if the root is in this server."""
         return holds_root([self.between.plane], root)
 
     def is_roots_plane(self, root: int) -> bool:
-        """Whether the root is on this rank's plane between servers."""
+        """True if the root is on this rank's plane between servers."""
         return holds_root([self.server], root)
 
 

@@ -1,1 +1,1 @@
-"""What a user asks: ops as data, one call's parameters, settings, HCCL_ALGO."""
+"""Calls as users describe them: facts of ops, parameters of a call, settings, HCCL_ALGO."""

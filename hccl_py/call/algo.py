@@ -3,8 +3,8 @@
 level0:NA;level1:ring
 allreduce=level0:NA;level1:NHR/allgather=level0:NA;level1:ring
 
-Spaces do not count, even inside words, and where an op is named twice the last one does. Any word
-is taken for level0, and warned of: HCCL chooses level0 by the topology. Sources: the parsers of
+Spaces do not count, even inside words, and of two settings of one op the last counts. Any word is
+taken for level0, with a warning: HCCL chooses level0 by the topology. Sources: the parsers of
 April and August 2026 (`alg_env_config.cc`, `env_config_host.cc`).
 """
 
@@ -52,7 +52,7 @@ _OPS = {
 
 
 def check_algo(text: str) -> None:
-    """Raise ConfigError for a setting that HCCL refuses, whatever the op and the device."""
+    """Raise ConfigError for a setting that HCCL refuses for every op and device."""
     if any(mark in text for mark in "{("):
         parse_executors(text)
     elif not is_executors(text):
@@ -60,10 +60,8 @@ def check_algo(text: str) -> None:
 
 
 def parse_algo(text: str, op: str) -> Mapping[str, str]:
-    """Return the algorithm of every level that the setting gives for an op; empty where it says
-    nothing.
-
-    A setting of the 950's form says nothing of levels.
+    """Return the algorithm of every level that the setting names for an op; empty for a setting in
+    the form of the 950, which names executors.
 
     Raises ConfigError for what HCCL refuses: unknown or repeated levels, unknown values, empty
     segments, both syntaxes mixed, several settings for all ops, `level0:null` for one op.
@@ -89,7 +87,7 @@ def parse_algo(text: str, op: str) -> Mapping[str, str]:
 
 
 def names_others(text: str) -> bool:
-    """Whether a setting speaks of all other ops, for which HCCL has a word that it then refuses."""
+    """True if a setting names `others`, a word for all other ops that HCCL reads, then refuses."""
     return any(part.startswith(f"{_OTHERS}=") for part in text.replace(" ", "").split("/"))
 
 

@@ -1,4 +1,4 @@
-"""HCCL_ALGO of the Ascend 950: which executors may run, with which algorithms on their levels.
+"""HCCL_ALGO of the Ascend 950: the executors that may run, and the algorithms on their levels.
 
 allreduce:sequence{level0=mesh_2die, level1=not(nhr)};not(sole{mesh_oneshot})
 
@@ -57,7 +57,7 @@ ALGORITHMS_950: Mapping[str, str] = {
     "nhrsinglechannel": "MeshSingleChannel",
     "meshconcurrent": "MeshConcurrent",
 }
-"""Words of the setting, and what stands for them in an executor's name."""
+"""Words of the setting, and their spelling in names of executors."""
 
 MOST_LEVELS = 8
 
@@ -67,7 +67,7 @@ _LEVEL = re.compile(r"level([0-9]+)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm on a level, or anything but it."""
+    """An algorithm on a level; `negated`: any other one."""
 
     name: str
     negated: bool = False
@@ -87,7 +87,7 @@ class ExecutorChoice:
 
 @lru_cache
 def is_executors(text: str) -> bool:
-    """Whether a setting is of this form."""
+    """True if a setting has this form."""
     try:
         return bool(parse_executors(text))
     except ConfigError:

@@ -4,8 +4,8 @@
     topology = spec.topology()
     op = spec.param(topology.size)
 
-Options, points of sweeps and logs only differ in how they write it down; this is the one step from
-there to a topology and to the parameters of the call.
+Options, points of sweeps and logs write it down differently; this is the one step from there to a
+topology and to the parameters of the call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hccl_py.call.config import Config
-from hccl_py.call.op_param import Numbers, OpParam, Table
+from hccl_py.call.op_param import Counts, OpParam
 from hccl_py.call.ops import COUNTS_OF
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import ParameterError
@@ -24,15 +24,12 @@ from hccl_py.operators import Operator, make_operator
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import DEFAULT_PRESET
 
-__all__ = ["CallSpec", "ClusterSpec", "Counts"]
-
-Counts = Numbers | Table
-"""Elements of every rank, or a row of elements for every rank."""
+__all__ = ["CallSpec", "ClusterSpec"]
 
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """Where the ranks are: numbers as for `topology_of`, or the file of a rank table.
+    """The place of the ranks: numbers as for `topology_of`, or the file of a rank table.
 
     `topology` is a product, a network such as `torus:4x4` or the file of one; the default product
     where it is None. With `rank_table` it names the product of the table's devices.
@@ -47,7 +44,7 @@ class ClusterSpec:
 
     @property
     def numbers(self) -> dict[str, int | None]:
-        """What `topology_of` takes beside the name."""
+        """The arguments of `topology_of` beside the name."""
         return {n: getattr(self, n) for n in ("ranks", "servers", "devices", "superpods")}
 
     def build(self, config: Config) -> Topology:
@@ -76,10 +73,10 @@ class ClusterSpec:
 
 @dataclass(frozen=True)
 class CallSpec:
-    """An op at a data size of hccl_test, in bytes, with all that it takes, and where its ranks are.
+    """An op at a data size of hccl_test, in bytes, its parameters, and the place of its ranks.
 
-    `counts` says how much every rank has, in elements, where ops let that differ; then `bytes` does
-    not matter. What is None is the usual: a sum, root 0, amounts as hccl_test makes them.
+    `counts` has the elements of every rank, for ops that let them differ; then `bytes` does not
+    matter. None stands for the usual: a sum, root 0, amounts as hccl_test makes them.
     """
 
     op: str
@@ -99,7 +96,7 @@ class CallSpec:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether something else than `bytes` says how much is communicated."""
+        """True if counts or the op say how much is communicated, and `bytes` does not matter."""
         return self.counts is not None or self.operator.name == "barrier"
 
     def topology(self) -> Topology:

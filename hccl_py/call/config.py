@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from hccl_py.topology.presets import Product
     from hccl_py.topology.topology import Topology
 
-__all__ = ["Config"]
-
 DEFAULT_TIMEOUT = 1836
 """Seconds: 27 times the 68 s that timers of older devices tick in."""
 
@@ -85,7 +83,7 @@ def _truth(value: object) -> object:
 
 
 def _ruleset(value: object) -> object:
-    """Refuse names of the time before rulesets had releases, and say what came of them."""
+    """Refuse names from before rulesets had releases, with a hint to their successor."""
     if isinstance(value, str) and value.startswith("classic-"):
         raise ConfigError(
             f"The ruleset {value!r:.60} has no version.",
@@ -99,14 +97,14 @@ def _lower(value: object) -> object:
 
 
 def _digits(value: object) -> object:
-    """Refuse what int() takes beyond digits, and bool."""
+    """Refuse texts that int() takes beyond digits, and bool."""
     if isinstance(value, bool):
         return ""
     return "" if isinstance(value, str) and not (value.isascii() and value.isdigit()) else value
 
 
 def _seconds(value: object) -> object:
-    """Refuse what has more than two decimals, signs or exponents, and bool."""
+    """Refuse numbers with more than two decimals, signs or exponents, and bool."""
     if isinstance(value, float):
         return value if value == round(value, 2) else ""
     if not isinstance(value, str):
@@ -117,13 +115,13 @@ def _seconds(value: object) -> object:
 
 
 class Config(BaseModel):
-    """What the user may set; HCCL's names and defaults.
+    """The settings of a user, with HCCL's names and defaults.
 
-    `buffsize_mb` is the size of CCL_In and of CCL_Out each, in MB of 2^20 bytes. What is None is
+    `buffsize_mb` is the size of CCL_In and of CCL_Out each, in MB of 2^20 bytes. None stands for
     the product's default. `intra_pcie_enable`, `intra_roce_enable` and `inter_hccs_disable` choose
-    links (`linked`), `exec_timeout` bounds waits (`wait_seconds`). `wire` is what carries
-    the messages of real processes, which without it share memory inside a host; `device` is what
-    the device platform runs on, the accelerator that torch finds without it. `strict` makes
+    links (`linked`), `exec_timeout` bounds waits (`wait_seconds`). `wire` carries the
+    messages of real processes, which without it share memory inside a host; `device` is that of
+    the device platform, by default the accelerator that torch finds. `strict` makes
     selection raise where HCCL would refuse a call or take an executor that is not offered here.
     `ruleset` names the release whose tables choose. `zero_copy`: user memory is registered with all
     ranks, which HCCL makes use of on 910_93.
@@ -154,11 +152,11 @@ class Config(BaseModel):
         return self.buffsize_mb << 20
 
     def expansion(self, product: Product, op: str) -> ExpansionMode:
-        """Return where an op is expanded to tasks on a product: HOST, AI_CPU, AIV, ..."""
+        """Return the place where an op is expanded to tasks on a product: HOST, AI_CPU, AIV, ..."""
         return expansion_of(self.op_expansion_mode, product.device, op)
 
     def unfolds(self, product: Product, op: str, *, inline: bool) -> bool:
-        """Whether the AI CPU makes the tasks of an op on a product; `inline`: links can do its
+        """True if the AI CPU makes the tasks of an op on a product; `inline`: links can do its
         reduction, if there is one.
         """
         return unfolds(self.op_expansion_mode, product.device, op, inline=inline)
@@ -176,7 +174,7 @@ class Config(BaseModel):
         )
 
     def wait_seconds(self, product: Product) -> float | None:
-        """Return how long a wait for a notify may take on a product; None: for ever.
+        """Return the seconds that a wait for a notify may take on a product; None: for ever.
 
         Whole seconds, rounded up; on old devices ticks of 68 s, rounded down. Vector cores wait for
         hundredths of seconds, and for 1091 s at most.
@@ -215,7 +213,7 @@ class Config(BaseModel):
                 )
 
     def notes(self, device: str) -> tuple[str, ...]:
-        """Return what HCCL warns of on a device, whatever the op, and goes on."""
+        """Return HCCL's warnings about settings on a device, the same for every op."""
         found = [fallback(self.op_expansion_mode, device)]
         seconds = self.exec_timeout
         kernels = expansion_of(self.op_expansion_mode, device, "all_gather") == "AIV"

@@ -1,8 +1,8 @@
-"""HCCL_OP_EXPANSION_MODE: where an op is expanded to tasks, by device.
+"""HCCL_OP_EXPANSION_MODE: the place where an op is expanded to tasks, by device.
 
 Source: `ParseOpExpansion` of August 2026, for 910A, 910B, 910_93 and 310P3 (`externalinput.cc`) and
-for 950 (`alg_env_config.cc`); where the latter takes what its documents refuse, the documents
-count.
+for 950 (`alg_env_config.cc`); where the latter accepts modes that its documents refuse, the
+documents count.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ MODES: dict[str, tuple[ExpansionMode, ...]] = {
     "910_93": ("AI_CPU", "AICPU_CacheDisable", "AIV", "HOST"),
     "950": ("AICPU_TS", "AI_CPU", "AICPU_CacheDisable", "AIV", "CCU_MS", "CCU_SCHED"),
 }
-"""What has a meaning on a device, the default first."""
+"""Modes with a meaning on a device, the default first."""
 
 _KNOWN: tuple[ExpansionMode, ...] = ("HOST", "HOST_TS", "AI_CPU", "AICPU_CacheDisable", "AIV")
-"""What the devices before 950 accept; without a meaning, it is their default."""
+"""Modes that devices before the 950 accept; one without a meaning is taken for the default."""
 
 _UNFOLDED: dict[str, tuple[str, ...]] = {
     "910B": ("all_gather", "all_to_all", "all_to_all_v", "all_to_all_vc"),
@@ -40,7 +40,7 @@ _UNFOLDED: dict[str, tuple[str, ...]] = {
 
 
 def modes_of(device: str) -> tuple[ExpansionMode, ...]:
-    """Return what a device accepts, what has a meaning first."""
+    """Return the modes that a device accepts, those with a meaning there first."""
     own = MODES.get(device, ("HOST",))
     return own if device == "950" else tuple(dict.fromkeys((*own, *_KNOWN)))
 
@@ -54,7 +54,7 @@ def fallback(mode: ExpansionMode | None, device: str) -> str:
 
 
 def expansion_of(mode: ExpansionMode | None, device: str, op: str) -> ExpansionMode:
-    """Return what expands an op."""
+    """Return the mode that expands an op."""
     own = MODES.get(device, ("HOST",))
     found = mode if mode in own else own[0]
     if _is_unfolding(found) and op not in _UNFOLDED.get(device, (op,)):
@@ -63,7 +63,7 @@ def expansion_of(mode: ExpansionMode | None, device: str, op: str) -> ExpansionM
 
 
 def unfolds(mode: ExpansionMode | None, device: str, op: str, *, inline: bool) -> bool:
-    """Whether the AI CPU makes the tasks of an op that the vector cores do not run: HCCL's
+    """True if the AI CPU makes the tasks of an op that the vector cores do not run: HCCL's
     aicpuUnfoldMode. `inline`: SDMA can do the reduction, if there is one; others stay on the host.
 
     AIV does not switch it off on 910_93.

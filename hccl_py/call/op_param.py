@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 from hccl_py.enums import DataType, InPlace, Mode, ReduceOp
 
-__all__ = ["LEVELS", "Numbers", "OpParam", "Table"]
-
 Numbers: TypeAlias = tuple[int, ...]
 Table: TypeAlias = tuple[Numbers, ...]
+Counts: TypeAlias = Numbers | Table
+"""Elements of every rank, or a row of elements for every rank."""
 
 LEVELS = ("level0", "level1", "level2")
 """The members of a call that hold a word of HCCL_ALGO."""
@@ -20,11 +20,11 @@ LEVELS = ("level0", "level1", "level2")
 
 @dataclass(frozen=True)
 class OpParam:
-    """HCCL's OpParam: what the ranks agree on.
+    """HCCL's OpParam: the parameters that all ranks agree on.
 
     `count` counts elements as the op's API does: all_gather what each rank sends, all_reduce the
-    whole buffer. Where amounts differ by rank, other members say them, in elements, for all N ranks
-    at once; `()` is what was left out:
+    whole buffer. Where amounts differ by rank, other members have them, in elements, for all N
+    ranks at once; `()` stands for the default:
 
         all_gather_v, reduce_scatter_v
             counts[N]: the part of each rank. displs[N]: where its part begins in the buffer that
@@ -68,11 +68,11 @@ class OpParam:
 
     @property
     def words(self) -> dict[str, str]:
-        """The words of the levels that the call says something of."""
+        """The algorithm names of the levels that have one."""
         return {level: word for level in LEVELS if (word := getattr(self, level))}
 
     def with_words(self, words: Mapping[str, str]) -> OpParam:
-        """Return the call with words for levels, and none for those that have none."""
+        """Return the call with these algorithm names for levels, and none for the others."""
         level0, level1, level2 = (words.get(level, "") for level in LEVELS)
         return replace(self, level0=level0, level1=level1, level2=level2)
 
@@ -88,7 +88,7 @@ class OpParam:
 
     @cached_property
     def extent(self) -> int:
-        """Elements of the largest part: what rounds cut. `count`, unless parts differ in size."""
+        """Elements of the largest part, which rounds cut: `count`, unless parts differ in size."""
         if self.pairs:
             return max(pair[2] if len(pair) > 2 else self.count for pair in self.pairs)
         parts = self.matrix or self.counts

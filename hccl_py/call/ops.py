@@ -1,18 +1,16 @@
-"""What is known of every op without running it: plain data, one row per op, stated here alone.
+"""Facts of every op that are known without running it: one row per op, stated here alone.
 
     from hccl_py.call.ops import OPS
 
     OPS["gather"].rooted    # True
 
-What an op does is in `hccl_py/operators/`, whose classes take their row from here.
+The behaviour of ops is in `hccl_py/operators/`, whose classes take their row from here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-
-__all__ = ["ALL_TO_ALL", "BARRIER_COUNT", "COUNTS_OF", "OPS", "OpFacts"]
 
 ALL_TO_ALL = ("all_to_all", "all_to_all_v", "all_to_all_vc")
 """The family that the same executors run."""
@@ -23,7 +21,7 @@ BARRIER_COUNT = 8
 
 @dataclass(frozen=True)
 class OpFacts:
-    """One op: what a call of it says, and which shape its memory has.
+    """One op: the parameters of its calls, and the shape of its memory.
 
     A call has a reduce op where it `reduces` and a root where it is `rooted`. `members` are the
     parameters that say how much every rank has, where that may differ; those in `optional` may be
@@ -54,12 +52,12 @@ class OpFacts:
 
     @property
     def has_slots(self) -> bool:
-        """Whether a rank's input or output has one slot per rank."""
+        """True if a rank's input or output has one slot per rank."""
         return self.slots_in or self.slots_out
 
     @property
     def needs_count(self) -> bool:
-        """Whether nothing else than a count says how much is communicated."""
+        """True if a count alone says how much is communicated."""
         return not self.members and self.name != "barrier"
 
 

@@ -14,7 +14,7 @@ COMMANDS = {
     "view": "Browse what every stream does, on the whole screen.",
     "simulate": "Compute how long an op takes, without running it.",
     "compare": "Time every executor that can run an op, and show the fastest by size.",
-    "explain": "Say which executor runs, and why.",
+    "explain": "Name the executor that runs, with the reasons.",
     "fit": "Fit α, β and γ of a cost model to measured times.",
     "tuning": "Show a tuning table, and where it differs from HCCL's rules.",
     "check": "Verify programs and executors.",

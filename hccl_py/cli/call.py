@@ -1,4 +1,4 @@
-"""What commands say about a call, and the limits of this machine."""
+"""The keys and phrases by which commands report a call, and the limits of this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from hccl_py.call.op_param import OpParam
 from hccl_py.cli.request import Request
-from hccl_py.communicator.communicator import Plan
+from hccl_py.communicator.planning import Plan
 from hccl_py.errors import ParameterError
 from hccl_py.importers.installed import writer_of
 from hccl_py.program.program import Program
@@ -55,12 +55,6 @@ def describe_topology(topology: Topology) -> str:
 def check_save(path: str, option: str = "--save") -> None:
     """Refuse, before anything is recorded, a file that no program could be written to."""
     writer_of(path, is_job=True, option=option).check_target(path)
-
-
-def save_program(program: Program, path: str | None) -> None:
-    """Keep a program in a file, if one is named."""
-    if path is not None:
-        program.save(path)
 
 
 def check_memory(size: int, subject: str) -> None:

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import astuple, dataclass, fields, replace
-from itertools import pairwise
-from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Annotated
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from hccl_py.cli.declared import CALLS, IMPLEMENTED_OP, MAX_SIZE, MINBYTES, here
 from hccl_py.cli.errors import WRONG, say_error, say_problems
-from hccl_py.cli.grouping import grouped
-from hccl_py.cli.narrowing import Narrowing, cases_of
-from hccl_py.cli.options import Output
+from hccl_py.cli.grouping import grouped, only
+from hccl_py.cli.options import (
+    ALGO,
+    BUFFSIZE,
+    CALLS,
+    DEVICES,
+    DTYPE,
+    IMPLEMENTED_OP,
+    MAX_SIZE,
+    MINBYTES,
+    MODE,
+    RANKS,
+    REDUCE_OP,
+    ROOT,
+    SERVERS,
+    SUPERPODS,
+    TOPOLOGY,
+    Output,
+    ProgramOptions,
+    flag,
+    given,
+    here,
+    one_of,
+    option,
+)
 
 if TYPE_CHECKING:
-    from hccl_py.cli.targets import SourceCalls, Target
-    from hccl_py.enums import InPlace
+    from hccl_py.cli.check_report import JsonReports, TextReports
+    from hccl_py.cli.check_targets import Target
+    from hccl_py.enums import InPlace, Mode
     from hccl_py.errors import HcclError
     from hccl_py.program.program import Program
     from hccl_py.topology.presets import Product
@@ -27,8 +48,7 @@ if TYPE_CHECKING:
 
     VerdictLine = Callable[[Report], str]
 
-_AT_ONCE = 1 << 16
-"""Bytes of a report that are held in memory."""
+T = TypeVar("T")
 
 SEEDS = 8
 """Interleavings of every kind in which --numeric runs a program; a sweep takes fewer per call."""
@@ -38,28 +58,23 @@ SEEDS = 8
 class _Demands:
     """The conditions under which programs are verified."""
 
-    repeat: Annotated[
-        int,
-        typer.Option("--repeat", metavar="N", min=1, max=64, help="Copies of the op, 1 to 64."),
-    ] = 2
+    repeat: Annotated[int, option("--repeat", "N", "Copies of the op, 1 to 64.", min=1, max=64)] = 2
     in_place: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--in-place",
-            metavar="[start|slot]",
-            help="Input and output in the same memory: at the start, in the rank's slot; or all.",
+            "[start|slot]",
+            "Input and output in the same memory: at the start, in the rank's slot; or all.",
         ),
     ] = None
     deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="Sums in no fixed order are errors.")
+        bool, flag("--deterministic", "Sums in no fixed order are errors.")
     ] = False
-    numeric: Annotated[
-        bool,
-        typer.Option("--numeric", help="Also run with data, in many interleavings."),
-    ] = False
+    numeric: Annotated[bool, flag("--numeric", "Also run with data, in many interleavings.")] = (
+        False
+    )
     product: Annotated[
-        str | None,
-        typer.Option("--product", metavar="PRESET", help="Check this product's limits, too."),
+        str | None, option("--product", "PRESET", "Check this product's limits, too.")
     ] = None
 
     def options(self) -> Options:
@@ -71,17 +86,87 @@ class _Demands:
 
 
 @dataclass(frozen=True)
-class _OfSources:
-    """The call for which sources are imported, beside the options that narrow a sweep."""
+class Narrowing:
+    """The calls of an executor that are verified; options left out are the sweep's choice."""
 
-    cpp_op: Annotated[str | None, IMPLEMENTED_OP] = None
-    minbytes: Annotated[
-        str | None,
-        here(
-            MINBYTES, help="DIR, XML, PLAN: data size, 1M by default; LOG: else what tasks touch."
-        ),
+    ranks: Annotated[
+        str | None, here(RANKS, metavar="N,...", help="Only these numbers of ranks: 4,8.")
     ] = None
-    calls: Annotated[int | None, CALLS] = None
+    servers: Annotated[int | None, here(SERVERS, help="Only this number of servers.")] = None
+    devices: Annotated[int | None, DEVICES] = None
+    superpods: Annotated[int | None, here(SUPERPODS, help="Superpods, of S servers each.")] = None
+    algo: Annotated[str | None, here(ALGO, help="Only these of the levels that are open.")] = None
+    topology: Annotated[
+        str | None,
+        here(TOPOLOGY, help="Only this product, network such as torus:4x4, or the file of one."),
+    ] = None
+    count: Annotated[str | None, option("--count", "N,...", "Only these counts of elements.")] = (
+        None
+    )
+    dtype: Annotated[str | None, here(DTYPE, metavar="TYPE,...", help="Only these data types.")] = (
+        None
+    )
+    reduce_op: Annotated[
+        str | None, here(REDUCE_OP, metavar="OP,...", help="Only these: sum,max.")
+    ] = None
+    mode: Annotated[str | None, here(MODE, help="Only op_base, or only graph.")] = None
+    root: Annotated[str | None, here(ROOT, metavar="RANK,...", help="Only these roots.")] = None
+    buffsize: Annotated[int | None, here(BUFFSIZE, help="Each CCL buffer.")] = None
+
+    def cases(self, *, in_place: bool | InPlace) -> Cases:
+        """Return the cases that the options leave; ParameterError where one makes no sense."""
+        from hccl_py.call.call_spec import ClusterSpec
+        from hccl_py.call.config import Config
+        from hccl_py.enums import DataType, ReduceOp
+        from hccl_py.operators.base import MAX_COUNT
+        from hccl_py.topology.presets import MAX_RANKS
+        from hccl_py.verifier.sweeps.cases import Cases
+
+        config = Config.load({}, buffsize_mb=self.buffsize)
+        ranks = self.numbers_of_ranks()
+        for size in ranks or (None,):  # raises where there is no such topology
+            place = size, self.servers, self.devices, self.superpods
+            ClusterSpec(self.topology, None, *place).build(config)
+        return Cases(
+            ranks=ranks,
+            servers=self.servers,
+            devices=self.devices,
+            superpods=self.superpods,
+            algo=self.algo or "",
+            topology=self.topology,
+            counts=_numbers(self.count, "--count", 0, MAX_COUNT),
+            dtypes=_listed(self.dtype, DataType.parse),
+            reduce_ops=_listed(self.reduce_op, ReduceOp.parse),
+            modes=_listed(self.mode, _mode),
+            roots=_numbers(self.root, "-r/--root", 0, MAX_RANKS - 1),
+            in_place=in_place or None,
+            buffsize=self.buffsize,
+        )
+
+    def numbers_of_ranks(self) -> tuple[int, ...]:
+        """Return the numbers that `--ranks` lists; empty where it is left out."""
+        from hccl_py.topology.presets import MAX_RANKS
+
+        return _numbers(self.ranks, "--ranks", 1, MAX_RANKS)
+
+    def first_call(self, options: ProgramOptions) -> ProgramOptions:
+        """Return the call for which sources are imported: with the first word of each list."""
+        first = {
+            name: text.split(",")[0].strip()
+            for name in ("dtype", "reduce_op", "root")
+            if (text := getattr(self, name)) is not None
+        }
+        return replace(
+            options,
+            servers=self.servers,
+            devices=self.devices,
+            superpods=self.superpods,
+            topology=self.topology,
+            buffsize=self.buffsize,
+            dtype=first.get("dtype", options.dtype),
+            reduce_op=first.get("reduce_op"),
+            root=int(first["root"]) if "root" in first else None,
+        )
 
 
 @grouped
@@ -99,9 +184,19 @@ def command(
     demands: _Demands,
     max_size: Annotated[str | None, MAX_SIZE] = None,
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Show every finding and the tasks around it.")
+        bool, flag("-v --verbose", "Show every finding and the tasks around it.")
     ] = False,
-    of_sources: _OfSources,
+    of_sources: Annotated[
+        ProgramOptions,
+        only(
+            cpp_op=IMPLEMENTED_OP,
+            minbytes=here(
+                MINBYTES,
+                help="DIR, XML, PLAN: data size, 1M by default; LOG: else what tasks touch.",
+            ),
+            calls=here(CALLS, show_default=False),
+        ),
+    ],
     narrowing: Narrowing,
     output: Output,
 ) -> None:
@@ -113,10 +208,12 @@ def command(
     an MSCCL algorithm is imported for that of --op, -b, -d, -o and -r; a log of HCCL's checker has
     a line for each test, and LOG#TEST has a report. Exit status 1 where errors are found.
     """
+    from hccl_py.cli.check_report import JsonReports, TextReports
+
     options, seeds = demands.options(), SEEDS if demands.numeric else 0
-    cases = cases_of(narrowing, in_place=options.in_place)
+    cases = narrowing.cases(in_place=options.in_place)
     found = _targets(targets, max_size, narrowing, of_sources)
-    shown = _Document() if output.json else _Text(verbose)
+    shown = JsonReports() if output.json else TextReports(verbose)
     failed = _show(found, lambda target: _verified(target, cases, options, seeds), shown)
     shown.end(len(failed))
     _raise_last(failed)
@@ -127,7 +224,7 @@ def command(
 def _show(
     targets: Iterable[Target],
     verify: Callable[[Target], tuple[Report, VerdictLine | None]],
-    shown: _Text | _Document,
+    shown: TextReports | JsonReports,
 ) -> list[HcclError]:
     """Show the reports on all targets; return the errors of those that could not be verified."""
     from hccl_py.errors import HcclError
@@ -147,109 +244,28 @@ def _show(
     return failed
 
 
-class _Text:
-    """Reports as soon as they are made, and the number of targets without errors."""
-
-    def __init__(self, verbose: bool) -> None:
-        from hccl_py.cli.output import Screen
-        from hccl_py.verifier.terminal import Pen
-
-        self._screen = Screen()
-        self._pen = Pen(self._screen.console.width, self._screen.unicode, verbose)
-        self._verdicts: list[bool] = []
-        self._skipped = 0
-
-    @property
-    def ok(self) -> bool:
-        """True if there are reports and none has errors."""
-        return all(self._verdicts) and bool(self._verdicts)
-
-    def skip(self, name: str) -> None:
-        """Name an executor that suits none of the calls."""
-        self._gap()
-        self._skipped += 1
-        self._screen.show(f"{name}: suits no such call")
-
-    def add(self, report: Report) -> None:
-        """Print a report."""
-        from hccl_py.formats import format_path
-        from hccl_py.verifier.terminal import draw_report
-
-        self._gap()
-        self._verdicts.append(report.ok)
-        for line in draw_report(report.renamed(format_path(report.target)), self._pen):
-            self._screen.show(line.text, style=line.style)
-
-    def add_line(self, line: str, report: Report) -> None:
-        """Print the line about one of many sources; with --verbose its report."""
-        if self._pen.verbose:
-            self.add(report)
-            return
-        self._verdicts.append(report.ok)
-        self._screen.show(line, style="green" if report.ok else "bold red")
-
-    def _gap(self) -> None:
-        if self._verdicts or self._skipped:
-            self._screen.show()
-
-    def end(self, failed: int) -> None:
-        """Print the number of targets with each verdict, where there are several."""
-        total = len(self._verdicts) + self._skipped + failed
-        if total < 2:
-            return
-        wrong = self._verdicts.count(False)
-        parts = [f"{self._verdicts.count(True)} ok"]
-        parts += [f"{wrong} with errors"] if wrong else []
-        parts += [f"{self._skipped} suit no such call"] if self._skipped else []
-        parts += [f"{failed} not verified"] if failed else []
-        self._screen.show()
-        self._screen.show(f"{total} targets: {', '.join(parts)}")
+def _listed(text: str | None, parse: Callable[[str], T]) -> tuple[T, ...]:
+    return tuple(parse(part.strip()) for part in text.split(",")) if text is not None else ()
 
 
-class _Document:
-    """One JSON document at the end. Reports wait in a file: they can be larger than memory, and the
-    first key of the document, the verdict, is known last.
-    """
+def _numbers(text: str | None, option: str, low: int, high: int) -> tuple[int, ...]:
+    from hccl_py.errors import ParameterError
 
-    def __init__(self) -> None:
-        self._reports = SpooledTemporaryFile(max_size=1 << 24)  # noqa: SIM115 - closed at the end
-        self._ends = [0]
-        self._verdicts: list[bool] = []
-        self._skipped: list[str] = []
+    def number(part: str) -> int:
+        if not re.fullmatch("[0-9]{1,19}", part) or not low <= int(part) <= high:
+            raise ParameterError(
+                f"{option} {text!r} is not a list of numbers from {low} to {high}.",
+                f"For example {option.rpartition('/')[2]} 1,4.",
+            )
+        return int(part)
 
-    @property
-    def ok(self) -> bool:
-        """True if there are reports and none has errors."""
-        return all(self._verdicts) and bool(self._verdicts)
+    return _listed(text, number)
 
-    def skip(self, name: str) -> None:
-        """Keep the name of an executor that suits none of the calls."""
-        self._skipped.append(name)
 
-    def add(self, report: Report) -> None:
-        """Keep a report."""
-        self._verdicts.append(report.ok)
-        self._reports.writelines(part.encode("ascii") for part in report.json())
-        self._ends.append(self._reports.tell())
+def _mode(name: str) -> Mode:
+    from hccl_py.enums import Mode
 
-    def add_line(self, line: str, report: Report) -> None:
-        """Keep a report."""
-        self.add(report)
-
-    def end(self, failed: int) -> None:
-        """Print the document."""
-        from hccl_py.cli.output import print_json
-
-        ok = self.ok and not failed
-        head = {"schema": "hccl-py.check/1", "ok": ok, "unsuited": self._skipped}
-        with self._reports:
-            self._reports.seek(0)
-            print_json(head, reports=map(self._text, pairwise(self._ends)))
-
-    def _text(self, ends: tuple[int, int]) -> Iterator[str]:
-        """Yield the text of the next report."""
-        for begin in range(*ends, _AT_ONCE):
-            yield self._reports.read(min(_AT_ONCE, ends[1] - begin)).decode("ascii")
+    return one_of("--mode", name, {mode.value: mode for mode in Mode})
 
 
 def _in_place(word: str | None) -> bool | InPlace:
@@ -267,77 +283,38 @@ def _in_place(word: str | None) -> bool | InPlace:
 
 
 def _product(name: str | None) -> Product | None:
-    from hccl_py.errors import ParameterError, did_you_mean
     from hccl_py.topology import PRESETS
 
-    if name is not None and name not in PRESETS:
-        raise ParameterError(f"--product {name!r} is unknown.", did_you_mean(name, PRESETS))
-    return PRESETS[name] if name is not None else None
+    return None if name is None else one_of("--product", name, PRESETS)
 
 
 def _targets(
-    names: list[str], max_size: str | None, narrowing: Narrowing, of_sources: _OfSources
+    names: list[str], max_size: str | None, narrowing: Narrowing, of_sources: ProgramOptions
 ) -> list[Target]:
     """Return the targets; every name and file is looked at before anything is verified."""
+    from hccl_py.cli.check_targets import SourceCalls, find_targets
     from hccl_py.cli.sizes import parse_size
-    from hccl_py.cli.targets import find_targets
     from hccl_py.importers import installed_importers
     from hccl_py.plugins.discovery import installed_executors
 
     limit = None if max_size is None else parse_size(max_size, "--max-size")
     say_problems([*installed_executors().problems, *installed_importers().problems])
-    found, problems = find_targets(names, _calls(limit, narrowing, of_sources))
+    calls = SourceCalls(narrowing.first_call(of_sources), narrowing.numbers_of_ranks(), limit)
+    found, problems = find_targets(names, calls)
     _raise_last(problems)
-    _refuse_untaken(found, narrowing, of_sources)
+    _refuse_untaken(found, [*given(narrowing)], [*given(of_sources)])
     return found
 
 
-def _calls(limit: int | None, narrowing: Narrowing, of_sources: _OfSources) -> SourceCalls:
-    """Return the calls for which sources are imported: the first of lists, but all of `--ranks`."""
-    from hccl_py.cli.narrowing import numbers_of_ranks
-    from hccl_py.cli.options import CallOptions
-    from hccl_py.cli.request import import_options
-    from hccl_py.cli.targets import SourceCalls
-
-    first = {
-        name: None if text is None else text.split(",")[0].strip()
-        for name in ("dtype", "reduce_op", "root")
-        for text in (getattr(narrowing, name),)
-    }
-    options = CallOptions(
-        op="",
-        servers=narrowing.servers,
-        devices=narrowing.devices,
-        superpods=narrowing.superpods,
-        topology=narrowing.topology,
-        buffsize=narrowing.buffsize,
-        dtype=first["dtype"] or "fp32",
-        reduce_op=first["reduce_op"],
-        root=None if first["root"] is None else int(first["root"]),
-        minbytes=of_sources.minbytes,
-    )
-    call = replace(
-        import_options(options, limit), op=of_sources.cpp_op, calls=of_sources.calls or 1
-    )
-    return SourceCalls(call, options, numbers_of_ranks(narrowing) or (None,))
-
-
-def _refuse_untaken(targets: list[Target], narrowing: Narrowing, of_sources: _OfSources) -> None:
+def _refuse_untaken(targets: list[Target], of_sweeps: list[str], of_sources: list[str]) -> None:
     """Refuse an option that no target takes: executors take those that narrow a sweep, sources
     those of their importer.
     """
-    from hccl_py.cli.request import refuse_options
+    from hccl_py.cli.sources import refuse_options
 
-    groups = narrowing, of_sources
-    given = {
-        field.name: group
-        for group in groups
-        for field, value in zip(fields(group), astuple(group), strict=True)
-        if value is not None
-    }
-    for name, group in given.items():
+    for name in (*of_sweeps, *of_sources):
         if not any(
-            group is narrowing if target.importer is None else name in target.importer.takes
+            name in (of_sweeps if target.importer is None else target.importer.takes)
             for target in targets
         ):
             refuse_options([name], targets[0].importer, targets[0].name)
@@ -347,7 +324,7 @@ def _verified(
     target: Target, cases: Cases, options: Options, seeds: int
 ) -> tuple[Report, VerdictLine | None]:
     """Verify a target; return the report, and the function that makes one line of it."""
-    from hccl_py.cli.progress import Bar
+    from hccl_py.cli.output import Bar
     from hccl_py.verifier.sweeps.sweep import verify_executor
 
     if target.imported is not None:

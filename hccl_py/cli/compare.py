@@ -2,13 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
-import typer
-
-from hccl_py.cli.compare_options import Candidates, Files
 from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import CallOptions, Output, Sizes, TimeModel
+from hccl_py.cli.options import CallOptions, Output, Sizes, TimeModel, flag, option
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The executors that are timed, and the work that they may take."""
+
+    executors: Annotated[
+        str | None, option("--executors", "A,B", "Only these; else every executor that can run it.")
+    ] = None
+    effort: Annotated[
+        float | None,
+        option("--effort", "S", "Seconds of a core for a candidate, else 1; 0: any.", min=0),
+    ] = None
+    jobs: Annotated[
+        int | None, option("--jobs", "N", "Processes, else one for each core.", min=1)
+    ] = None
+
+    @property
+    def names(self) -> list[str]:
+        """The executors that are named; empty where all take part."""
+        return [] if self.executors is None else [n.strip() for n in self.executors.split(",")]
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files that are made of a comparison, where they are asked for; `out` keeps its points."""
+
+    png: Annotated[str | None, option("--png", "FILE", "Write the picture as PNG.")] = None
+    html: Annotated[
+        str | None, option("--html", "FILE", "Write a page with picture and table.")
+    ] = None
+    out: Annotated[
+        str | None,
+        option(
+            "--out",
+            "FILE",
+            "Time every point into a .csv or .parquet; goes on where it was killed.",
+        ),
+    ] = None
+    save: Annotated[str | None, option("--save", "FILE", "Add the winners to a tuning table.")] = (
+        None
+    )
 
 
 @grouped
@@ -18,9 +58,7 @@ def command(
     sizes: Sizes,
     model: TimeModel,
     candidates: Candidates,
-    every: Annotated[
-        bool, typer.Option("--all", help="Show every candidate, not only the fastest.")
-    ] = False,
+    every: Annotated[bool, flag("--all", "Show every candidate, not only the fastest.")] = False,
     files: Files,
     output: Output,
 ) -> None:
@@ -30,8 +68,14 @@ def command(
     beside the others. Times are those of the cost model. Sizes are multiplied by 4 unless -f or -i
     says otherwise.
     """
-    from hccl_py.cli.compare_report import document_of, show
-    from hccl_py.cli.comparing import check_call, check_files, compared, write_files
+    from hccl_py.cli.compare_report import (
+        check_call,
+        check_files,
+        compared,
+        document_of,
+        show,
+        write_files,
+    )
     from hccl_py.cli.output import print_json
     from hccl_py.importers.installed import refuse_source
 

@@ -2,60 +2,52 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hccl_py.cli.declared import (
+from hccl_py.cli.grouping import grouped, only
+from hccl_py.cli.options import (
     DTYPE,
     IMPLEMENTED_OP,
     MAX_SIZE,
     MINBYTES,
     REDUCE_OP,
     ROOT,
+    Output,
+    ProgramOptions,
     here,
+    option,
 )
-from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import Output, ProgramOptions
 
-
-@dataclass(frozen=True)
-class _Call:
-    """The call for which an algorithm is imported."""
-
-    cpp_op: Annotated[
-        str | None, here(IMPLEMENTED_OP, help="XML, PLAN, LOG in: the op, or a JSON file of one.")
-    ] = None
-    minbytes: Annotated[
-        str | None, here(MINBYTES, help="XML, PLAN in: data size, 1M by default.")
-    ] = None
-    dtype: Annotated[str, here(DTYPE, help="XML, PLAN in: data type, fp32 by default.")] = "fp32"
-    reduce_op: Annotated[
-        str | None, here(REDUCE_OP, help="XML, PLAN in: sum (the default), prod, max or min.")
-    ] = None
-    root: Annotated[int | None, here(ROOT, help="XML, PLAN in: root of rooted ops.")] = None
+if TYPE_CHECKING:
+    from hccl_py.importers import Imported, Source
 
 
 @grouped
 def command(
     *,
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="IN",
-            show_default=False,
-            help="A program file (.json, .npz), MSCCL's .xml, mscclpp's plan, a test of a log of "
-            "HCCL's checker (LOG#TEST), or a Chakra trace.",
+    call: Annotated[
+        ProgramOptions,
+        only(
+            op=typer.Argument(
+                metavar="IN",
+                show_default=False,
+                help="A program file (.json, .npz), MSCCL's .xml, mscclpp's plan, a test of a log "
+                "of HCCL's checker (LOG#TEST), or a Chakra trace.",
+            ),
+            cpp_op=here(IMPLEMENTED_OP, help="XML, PLAN, LOG in: the op, or a JSON file of one."),
+            minbytes=here(MINBYTES, help="XML, PLAN in: data size, 1M by default."),
+            dtype=here(DTYPE, help="XML, PLAN in: data type, fp32 by default."),
+            reduce_op=here(REDUCE_OP, help="XML, PLAN in: sum (the default), prod, max or min."),
+            root=here(ROOT, help="XML, PLAN in: root of rooted ops."),
         ),
     ],
     target: Annotated[
         str, typer.Argument(metavar="OUT", show_default=False, help="Another one, to be written.")
     ],
-    call: _Call,
     proto: Annotated[
-        str | None,
-        typer.Option("--proto", metavar="NAME", help="XML out: Simple (the default), LL or LL128."),
+        str | None, option("--proto", "NAME", "XML out: Simple (the default), LL or LL128.")
     ] = None,
     max_size: Annotated[str | None, MAX_SIZE] = None,
     output: Output,
@@ -69,25 +61,34 @@ def command(
     ranks, or, where OUT is a folder, a trace again, with its streams and groups stated and its
     dependencies reduced.
     """
-    from hccl_py.cli.output import Screen, counted, print_json
-    from hccl_py.cli.request import communicator, importer_for, open_source, placed, shown
     from hccl_py.cli.sizes import parse_size
+    from hccl_py.cli.sources import importer_for, open_source
     from hccl_py.errors import ParameterError
     from hccl_py.importers.installed import writer_of
 
     limit = None if max_size is None else parse_size(max_size, "--max-size")
-    options = ProgramOptions(op=source, **asdict(call))
-    found = open_source(importer_for(source, "convert"), options, limit)
-    is_job = not found.has_addresses
-    writer = writer_of(target, is_job=is_job)
+    source = open_source(importer_for(call.op, "convert"), call, limit)
+    writer = writer_of(target, is_job=not source.has_addresses)
     if proto is not None and "proto" not in writer.writer_takes:
         raise ParameterError("--proto is about MSCCL XML.", "Leave it out, or let OUT end in .xml.")
     writer.check_target(target)
-    comm = communicator(options, placed(found, options), None) if found.needs_comm else None
-    imported = shown(found.imported(found.usual_size, comm))
-    program = imported.require_op()
-    writer.write(program, target, proto=proto)
-    defects = len(imported.findings)
+    imported = _imported(source, call)
+    writer.write(imported.require_op(), target, proto=proto)
+    _show(imported, target, output, is_job=not source.has_addresses)
+
+
+def _imported(source: Source, call: ProgramOptions) -> Imported:
+    from hccl_py.cli.request import communicator
+    from hccl_py.cli.sources import placed, shown
+
+    comm = communicator(call, placed(source, call), None) if source.needs_comm else None
+    return shown(source.imported(source.usual_size, comm))
+
+
+def _show(imported: Imported, target: str, output: Output, *, is_job: bool) -> None:
+    from hccl_py.cli.output import Screen, counted, print_json
+
+    program, defects = imported.require_op(), len(imported.findings)
     if output.json:
         print_json(
             {

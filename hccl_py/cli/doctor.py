@@ -1,4 +1,4 @@
-"""`hccl-py doctor`: what this machine has, which platforms work here, and what is missing."""
+"""`hccl-py doctor`: this machine, the platforms that work on it, and the parts that others lack."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import Output
+from hccl_py.cli.options import Output, option
 
 if TYPE_CHECKING:
-    from hccl_py.cli.examining import Examined
+    from hccl_py.plugins.machine_checks import CheckResult
     from hccl_py.plugins.platforms import Check, Fact
 
 Document = dict[str, Any]
@@ -31,14 +29,14 @@ _MARKS = {True: "ok", False: "no", None: "--"}
 def command(
     *,
     limit: Annotated[
-        float, typer.Option("--limit", metavar="SECONDS", min=0.1, help="How long to look at most.")
+        float, option("--limit", "SECONDS", "How long to look at most.", min=0.1)
     ] = 60.0,
     output: Output,
 ) -> None:
     """Show what this machine has, which platforms work here, and what is missing.
 
     Libraries and devices are tried in processes of their own, so that none can end or stop this
-    command. The exit status is 0 whatever is found.
+    command. The exit status is always 0.
     """
     from hccl_py.cli.output import print_json
 
@@ -51,7 +49,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Candidate:
-    """An installed platform and its checks; None where it does not say what it needs."""
+    """An installed platform and its checks; None where it declares none."""
 
     name: str
     package: str
@@ -60,8 +58,8 @@ class _Candidate:
 
 
 def _document(limit_s: float) -> Document:
-    from hccl_py.cli.examining import examine
     from hccl_py.plugins.discovery import installed_platforms
+    from hccl_py.plugins.machine_checks import run_checks
     from hccl_py.plugins.platforms import Check
 
     platforms = installed_platforms()
@@ -70,7 +68,7 @@ def _document(limit_s: float) -> Document:
     for check in (check for each in candidates for check in each.checks or ()):
         if _identity(check) not in map(_identity, checks):
             checks.append(check)
-    found = {_identity(each.check): each for each in examine(checks, limit_s)}
+    found = {_identity(each.check): each for each in run_checks(checks, limit_s)}
     verdicts = [_verdict(candidate, found) for candidate in candidates]
     return {
         "schema": "hccl-py.doctor/1",
@@ -92,23 +90,25 @@ def _document(limit_s: float) -> Document:
 
 
 def _identity(check: Check) -> tuple[str, object]:
-    """Return what makes checks of several platforms one."""
+    """Return a key that is the same for the same check of several platforms."""
     return check.name, check.look
 
 
 def _candidate(name: str, kind: Any, package: str) -> _Candidate:
-    from hccl_py.plugins.platforms import Diagnosed
+    from hccl_py.plugins.platforms import DiagnosticsProvider
 
     try:
         made = kind()
-        return _Candidate(name, package, made.checks() if isinstance(made, Diagnosed) else None)
+        return _Candidate(
+            name, package, made.checks() if isinstance(made, DiagnosticsProvider) else None
+        )
     except Exception as error:
         said = " ".join(f"{type(error).__name__}: {error}".split())
         return _Candidate(name, package, None, f"cannot be asked: {said}")
 
 
-def _verdict(candidate: _Candidate, found: dict[tuple[str, object], Examined]) -> Document:
-    """Return whether a platform has what it needs, None where it does not say, and what not."""
+def _verdict(candidate: _Candidate, found: dict[tuple[str, object], CheckResult]) -> Document:
+    """Return the readiness of a platform, None where it declares no checks, and what it lacks."""
     needed = [check for check in candidate.checks or () if check.is_needed]
     lacks = [fact for check in needed for fact in found[_identity(check)].bad]
     knows = candidate.checks is not None
@@ -123,7 +123,7 @@ def _verdict(candidate: _Candidate, found: dict[tuple[str, object], Examined]) -
 
 
 def _hardware(
-    candidates: Sequence[_Candidate], found: dict[tuple[str, object], Examined]
+    candidates: Sequence[_Candidate], found: dict[tuple[str, object], CheckResult]
 ) -> list[str]:
     """Return the platforms whose hardware is there."""
     return [
@@ -134,8 +134,8 @@ def _hardware(
 
 
 def _next(verdicts: Sequence[Document], hardware: Sequence[str]) -> str:
-    """Return the last sentence: what can run, and the step to take now. What this machine has
-    hardware for comes first.
+    """Return the last sentence: the platforms that can run, and the step to take now; platforms
+    whose hardware is there come first.
     """
     ready = [each["name"] for each in verdicts if each["ready"]]
     can = f"Can run here: {', '.join(ready)}." if ready else "No platform can run here."
@@ -148,7 +148,7 @@ def _next(verdicts: Sequence[Document], hardware: Sequence[str]) -> str:
 
 
 def _machine() -> Iterator[Fact]:
-    """What everything stands on."""
+    """Yield facts about Python, the system and the container."""
     import numpy
 
     from hccl_py import __version__

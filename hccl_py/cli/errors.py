@@ -1,4 +1,4 @@
-"""How a command ends: errors as a sentence and a hint on stderr, and the exit status."""
+"""The end of a command: errors as a sentence and a hint on stderr, and the exit status."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRONG, USAGE, DEFECT, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 
 
 class PipeClosedError(Exception):
-    """Whoever read stdout has gone; typer would make a BrokenPipeError an exit status of 1."""
+    """The reader of stdout is gone; typer would make a BrokenPipeError an exit status of 1."""
 
 
 class WrongResultError(Exception):
@@ -83,7 +83,7 @@ def _show_notes() -> logging.Handler:
 
 
 def _explained(error: Exception) -> int:
-    """Say what happened; return the exit status."""
+    """Print the sentence and the hint for an error; return the exit status."""
     from hccl_py.errors import HcclError
 
     if isinstance(error, HcclError):

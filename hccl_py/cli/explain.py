@@ -1,36 +1,30 @@
-"""`hccl-py explain`: which executor runs, and why."""
+"""`hccl-py explain`: the executor of a call, and the reasons for it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
-import typer
-
 from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import CallOptions, Output, Sizes
-
-
-@dataclass(frozen=True)
-class Comparing:
-    """Another release to compare with."""
-
-    against: Annotated[
-        str | None,
-        typer.Option(
-            "--against", metavar="RELEASE", help="Say what HCCL of another release takes instead."
-        ),
-    ] = None
+from hccl_py.cli.options import CallOptions, Output, Sizes, option
 
 
 @grouped
-def command(*, call: CallOptions, sizes: Sizes, comparing: Comparing, output: Output) -> None:
-    """Say which executor runs, and why.
+def command(
+    *,
+    call: CallOptions,
+    sizes: Sizes,
+    against: Annotated[
+        str | None,
+        option("--against", "RELEASE", "Say what HCCL of another release takes instead."),
+    ] = None,
+    output: Output,
+) -> None:
+    """Name the executor that runs, with the reasons.
 
-    And which one HCCL takes, and what it costs. With -e, also where between -b and -e the choice
-    changes.
+    Also the executor that HCCL takes, and the resources. With -e, also the sizes between -b and -e
+    at which the choice changes.
     """
-    from hccl_py.cli.explanations import Explanation
+    from hccl_py.cli.explain_report import Explanation
     from hccl_py.cli.output import Screen, print_json
     from hccl_py.cli.request import CallRequest
     from hccl_py.importers.installed import refuse_source
@@ -39,7 +33,7 @@ def command(*, call: CallOptions, sizes: Sizes, comparing: Comparing, output: Ou
     request = CallRequest(call)
     request.check_sizes(sizes)
     with request.comm:
-        explanation = Explanation.of(request, call, sizes, comparing.against)
+        explanation = Explanation.of(request, call, sizes, against)
     if output.json:
         print_json(explanation.document())
         return

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hccl_py.cli import complete
-from hccl_py.cli.declared import ALGO, DETERMINISTIC, HCCL_BUFFER, MODE, here
 from hccl_py.cli.errors import WRONG
-from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import CallOptions, CustomOpCall, Output
+from hccl_py.cli.grouping import grouped, only
+from hccl_py.cli.options import (
+    ALGO,
+    CALL_OF_CPP,
+    DETERMINISTIC,
+    HCCL_BUFFER,
+    MODE,
+    Output,
+    ProgramOptions,
+    executor_names,
+    flag,
+    here,
+    option,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,45 +36,37 @@ _HCCL_BUFFER = 400 << 20
 """Bytes of the HCCL buffer by default."""
 
 
-@dataclass(frozen=True)
-class _Call(CustomOpCall):
-    """The call that the project is for."""
-
-    buffsize: Annotated[
-        int | None,
-        here(
+_CALL = only(
+    executor=typer.Argument(
+        metavar="EXECUTOR",
+        show_default=False,
+        help="Its name, or module:Class.",
+        autocompletion=executor_names,
+    ),
+    **CALL_OF_CPP
+    | {
+        "buffsize": here(
             HCCL_BUFFER,
             min=2,
             help="The HCCL buffer, one half of it CCL_In, one CCL_Out; 400 by default.",
-        ),
-    ] = None
-    algo: Annotated[str | None, ALGO] = None
-    mode: Annotated[str | None, MODE] = None
-    deterministic: Annotated[str | None, DETERMINISTIC] = None
+        )
+    },
+    algo=ALGO,
+    mode=MODE,
+    deterministic=DETERMINISTIC,
+)
 
 
 @grouped
 def command(
     *,
-    executor: Annotated[
-        str,
-        typer.Argument(
-            metavar="EXECUTOR",
-            show_default=False,
-            help="Its name, or module:Class.",
-            autocompletion=complete.executors,
-        ),
-    ],
     to: Annotated[
         str,
-        typer.Option(
-            "--to", metavar="DIR", show_default=False, help="The project's folder, new or empty."
-        ),
+        option("--to", "DIR", "The project's folder, new or empty.", show_default=False),
     ],
-    call: _Call,
+    call: Annotated[ProgramOptions, _CALL],
     check: Annotated[
-        bool,
-        typer.Option("--check", help="Build and record it, and compare it with the executor."),
+        bool, flag("--check", "Build and record it, and compare it with the executor.")
     ] = False,
     output: Output,
 ) -> None:
@@ -81,7 +83,7 @@ def command(
     exporter = installed_exporter("cpp")
     target = target_of(to, "--to")
     check_target(target, "--to")
-    request, op = _request(executor, call, exporter)
+    request, op = _request(call, exporter)
     project = exporter.export(
         lambda count: request.plan(replace(op, count=count)).program,
         op.count,
@@ -94,19 +96,19 @@ def command(
     if check:
         recorded = _recorded(target, request, op, call)
         difference = exporter.difference(project, recorded)
-    _show(executor, project, to, request, op, difference, check, output)
+    _show(str(call.executor), project, to, request, op, difference, check, output)
     if difference:
         raise typer.Exit(WRONG)
 
 
-def _request(executor: str, call: _Call, exporter: Exporter) -> tuple[CallRequest, OpParam]:
+def _request(call: ProgramOptions, exporter: Exporter) -> tuple[CallRequest, OpParam]:
     """Return the call of the executor, as the API of C++ makes it."""
     from hccl_py.cli.request import CallRequest
     from hccl_py.errors import ParameterError, did_you_mean
     from hccl_py.plugins.authors import author_class
     from hccl_py.plugins.discovery import Registry, installed_executors
 
-    registry = installed_executors()
+    registry, executor = installed_executors(), str(call.executor)
     if executor in registry.executors:
         found = registry.executors[executor].executor
     elif ":" in executor:
@@ -115,16 +117,15 @@ def _request(executor: str, call: _Call, exporter: Exporter) -> tuple[CallReques
     else:
         hint = did_you_mean(executor, registry.executors, listed_by="`hccl-py list`")
         raise ParameterError(f"Executor {executor!r} is unknown.", hint)
-    given = asdict(call)
     topology = exporter.topology if call.topology is None else call.topology
-    given |= {"topology": topology, "buffsize": (call.buffsize or 400) // 2}
     ops = (found.op,) if isinstance(found.op, str) else found.op
     op = next((op for op in ops if op in exporter.ops), ops[0])
-    request = CallRequest(CallOptions(op=op, executor=executor, **given))
+    half = (call.buffsize or _HCCL_BUFFER >> 20) // 2
+    request = CallRequest(replace(call, op=op, topology=topology, buffsize=half))
     return request, exporter.called(request.op(request.minbytes), request.topology.size)
 
 
-def _options(call: _Call) -> str:
+def _options(call: ProgramOptions) -> str:
     """Return the options with which `check` and `run` make the call, for a shell."""
     from shlex import quote
 
@@ -137,20 +138,19 @@ def _options(call: _Call) -> str:
     return " ".join(found)
 
 
-def _recorded(target: Path, request: CallRequest, op: OpParam, call: _Call) -> Program:
-    """Build and record the project."""
-    from hccl_py.cli.request import importer_for, opened, shown
-    from hccl_py.importers import ImportOptions
+def _recorded(target: Path, request: CallRequest, op: OpParam, call: ProgramOptions) -> Program:
+    from hccl_py.cli.sources import importer_for, open_source, shown
 
-    options = ImportOptions(
-        op=op.name,
-        size=request.data_size(op),
-        dtype=op.dtype,
-        reduce=op.reduce,
+    options = ProgramOptions(
+        op=str(target),
+        cpp_op=op.name,
+        minbytes=str(request.data_size(op)),
+        dtype=op.dtype.value,
+        reduce_op=None if op.reduce is None else op.reduce.spelling,
         root=call.root,
         buffsize=call.buffsize,
     )
-    source = opened(importer_for(str(target), "export").open, str(target), options)
+    source = open_source(importer_for(str(target), "export"), options)
     return shown(source.imported(source.usual_size, request.comm)).require()
 
 

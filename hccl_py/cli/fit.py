@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from hccl_py.cli.declared import COST, IMPLEMENTED_OP, NETWORK, here
-from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import CallOptions, Output
-
-
-@dataclass(frozen=True)
-class LoggedCall(CallOptions):
-    """A call whose op the log may say."""
-
-    op: Annotated[str, here(IMPLEMENTED_OP, help="The op, where the log has no command line.")] = ""
+from hccl_py.cli.grouping import changed, grouped
+from hccl_py.cli.options import COST, IMPLEMENTED_OP, NETWORK, CallOptions, Output, here, option
 
 
 @grouped
@@ -31,7 +22,10 @@ def command(
             "times (.csv, .json).",
         ),
     ],
-    call: LoggedCall,
+    call: Annotated[
+        CallOptions,
+        changed(op=here(IMPLEMENTED_OP, help="The op, where the log has no command line.")),
+    ],
     base: Annotated[
         str | None,
         here(
@@ -43,16 +37,15 @@ def command(
     network: Annotated[str, NETWORK] = "uncontended",
     parameters: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--parameters",
-            metavar="NAMES",
-            help="What is fitted, with commas between: hccs.gbps,task_us. Names with = between "
+            "NAMES",
+            "What is fitted, with commas between: hccs.gbps,task_us. Names with = between "
             "them have one value.",
         ),
     ] = None,
     out: Annotated[
-        str | None,
-        typer.Option("--out", metavar="FILE", help="Write the cost model, as .json or .yaml."),
+        str | None, option("--out", "FILE", "Write the cost model, as .json or .yaml.")
     ] = None,
     output: Output,
 ) -> None:
@@ -62,14 +55,13 @@ def command(
     and finds the cost model whose simulated times come nearest. What a log's command line says (op,
     -d, -o, -r, -p and mpirun's -n) needs no option.
     """
-    from hccl_py.cli.fit_groups import read_groups
-    from hccl_py.cli.fitting import fitted
+    from hccl_py.cli.fit_report import FitReport, read_groups
     from hccl_py.cli.output import Screen, print_json
-    from hccl_py.cli.time_model import network_named
+    from hccl_py.cli.request import network_named
     from hccl_py.clocks.cost_files import write_cost
 
-    chosen = network_named(network)
-    report = fitted(read_groups(measured, call), base, chosen, parameters)
+    kind = network_named(network)
+    report = FitReport.of(read_groups(measured, call), base, kind, parameters)
     if out is not None:
         write_cost(out, report.fit.cost)
     if output.json:

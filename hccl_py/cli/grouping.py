@@ -1,17 +1,22 @@
-"""How dataclasses of options become the options of a command.
+"""Dataclasses of options, spread over the signature of a command.
 
-A command takes a whole group as one parameter, annotated with a dataclass (`options.py`); `grouped`
-spreads the group's fields over the signature that typer reads.
+A command takes a group (`options.py`) as one parameter, annotated with the dataclass; `grouped`
+replaces it by the group's fields in the signature that typer reads. A command that takes a part of
+a group, or has other words for some of its options, says so beside the dataclass:
+
+    call: Annotated[ProgramOptions, only(op=typer.Argument(metavar="IN"), minbytes=MINBYTES)]
+    call: Annotated[CallOptions, changed(op=option("--op", "OP", "The op."))]
 """
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from typer.core import TyperCommand
+from typer.models import ArgumentInfo
 
 from hccl_py.cli.errors import PipeClosedError
 from hccl_py.cli.streams import aside
@@ -45,24 +50,44 @@ def _with_values(args: list[str], words: Mapping[str, tuple[str, ...]]) -> list[
     return found
 
 
+class _OptionChange(NamedTuple):
+    """Options of a command in place of those that a group declares; of all of its fields, or only
+    of those that are named.
+    """
+
+    options: Mapping[str, Any]
+    is_whole: bool
+
+
+def only(**options: Any) -> _OptionChange:
+    """Take these fields of a group alone, in this order; the others keep their defaults."""
+    return _OptionChange(options, is_whole=False)
+
+
+def changed(**options: Any) -> _OptionChange:
+    """Take all fields of a group, these with other options than the group declares."""
+    return _OptionChange(options, is_whole=True)
+
+
 def grouped(command: Callable[..., int | None]) -> Callable[..., int | None]:
     """Return a command whose dataclass parameters are replaced by their fields, one option each."""
     hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {n: hint for n, hint in hints.items() if is_dataclass(hint)}
+    groups: dict[str, tuple[Any, list[str]]] = {}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
-        spread = _fields(groups[name]) if name in groups else [parameter]
-        parameters += [
-            p.replace(
-                kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints.get(p.name, p.annotation)
-            )
-            for p in spread
-        ]
+        hint = hints[name]
+        group, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if is_dataclass(group):
+            spread = list(_fields(group, *marks))
+            groups[name] = group, [field.name for field in spread]
+        else:
+            spread = [parameter.replace(annotation=hint)]
+        parameters += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in spread]
 
     @wraps(command)
     def called(**given: Any) -> int | None:
-        for name, group in groups.items():
-            given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
+        for name, (group, names) in groups.items():
+            given[name] = group(**{field: given.pop(field) for field in names})
         try:
             with aside():
                 status = command(**given)
@@ -77,7 +102,16 @@ def grouped(command: Callable[..., int | None]) -> Callable[..., int | None]:
     return called
 
 
-def _fields(group: Any) -> list[inspect.Parameter]:
+def _fields(group: Any, change: _OptionChange | None = None) -> Iterator[inspect.Parameter]:
+    """Yield the parameters of a group's fields. Arguments have to be given: their defaults are for
+    commands without them.
+    """
     hints = get_type_hints(group, include_extras=True)
-    found = inspect.signature(group).parameters.values()
-    return [parameter.replace(annotation=hints[parameter.name]) for parameter in found]
+    parameters = inspect.signature(group).parameters
+    options = dict(change.options) if change else {}
+    for name in parameters if change is None or change.is_whole else options:
+        kind, declared = get_args(hints[name])
+        option = options.get(name, declared)
+        found = parameters[name].replace(annotation=Annotated[kind, option])
+        is_argument = isinstance(option, ArgumentInfo)
+        yield found.replace(default=inspect.Parameter.empty) if is_argument else found

@@ -1,4 +1,4 @@
-"""`hccl-py list`: what is installed, and what of it is broken."""
+"""`hccl-py list`: executors, platforms and topologies that are installed, and broken plugins."""
 
 from __future__ import annotations
 
@@ -9,22 +9,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import Output
+from hccl_py.cli.options import Output, flag, option
 
 if TYPE_CHECKING:
     from hccl_py.cli.output import Screen
+    from hccl_py.plugins.discovery import Registered
 
 Document = dict[str, Any]
 
 
 @grouped
 def command(
-    *,
-    op: Annotated[
-        str | None, typer.Option("--op", metavar="OP", help="Only executors of this op.")
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            show_default=False,
+            help="Only executors of this name, or with this in their names, and all about them: "
+            "where each is written, and the files of HCCL that it follows.",
+        ),
     ] = None,
+    *,
+    op: Annotated[str | None, option("--op", "OP", "Only executors of this op.")] = None,
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Also show file and line of each executor.")
+        bool, flag("-v --verbose", "Also show file and line of each executor.")
     ] = False,
     output: Output,
 ) -> None:
@@ -36,18 +44,35 @@ def command(
     from hccl_py.operators import make_operator
 
     runs_as = None if op is None else make_operator(op).runs_as
-    document = _document(runs_as, with_sources=output.json or verbose)
+    has_sources = output.json or verbose or name is not None
+    document = _document(_matching(name, runs_as), with_sources=has_sources)
     if output.json:
         print_json(document)
+    elif name is not None:
+        _print_executors(document, _ALL_LINES)
     else:
         _print(document, verbose)
 
 
-def _document(op: str | None, *, with_sources: bool) -> Document:
-    """Return what is installed; where it is written only on demand, which reads every file."""
+def _matching(name: str | None, op: str | None) -> list[Registered]:
+    """Return the executors whose names contain `name`, in any case, of one op or of all; only the
+    one of exactly this name, if there is one. ParameterError where there are none.
+    """
+    from hccl_py.plugins.discovery import installed_executors
+
+    registry = installed_executors()
+    served = list(registry.executors.values()) if op is None else registry.for_op(op)
+    if name is None:
+        return served
+    found = [r for r in served if name.lower() in r.name.lower()]
+    return [r for r in found if r.name == name] or found or [registry.find(name, op)]
+
+
+def _document(executors: list[Registered], *, with_sources: bool) -> Document:
+    """Return these executors, and everything else that is installed. Files and lines are included
+    on demand only, since they take reading every file.
+    """
     from hccl_py.plugins.discovery import installed_executors, installed_platforms
-    from hccl_py.plugins.executor import ops_of
-    from hccl_py.plugins.fidelity import declared
     from hccl_py.topology import PRESETS
     from hccl_py.topology.networks import KINDS, OPTIONS, WORDS
 
@@ -58,15 +83,14 @@ def _document(op: str | None, *, with_sources: bool) -> Document:
         "executors": [
             {
                 "name": found.name,
-                "op": ", ".join(ops_of(found.executor)),
+                "op": ", ".join(found.ops),
                 "algorithm": found.executor.algorithm,
                 "package": found.package,
-                "fidelity": declared(found.executor).document(),
+                "fidelity": found.fidelity.document(),
                 "summary": _summary(type(found.executor)),
                 "source": _source(type(found.executor)) if with_sources else None,
             }
-            for found in registry.executors.values()
-            if op is None or op in ops_of(found.executor)
+            for found in executors
         ],
         "platforms": [
             {"name": name, "package": package, "summary": _summary(platform)}
@@ -128,12 +152,7 @@ def _print(document: Document, verbose: bool) -> None:
     from hccl_py.cli.output import Screen
 
     screen = Screen()
-    lines = ("algorithm", "fidelity", "summary", *(("source",) if verbose else ()))
-    if not document["executors"]:
-        _section(screen, "executors", [], ())
-    for op in dict.fromkeys(row["op"] for row in document["executors"]):
-        rows = [row for row in document["executors"] if row["op"] == op]
-        _section(screen, f"executors of {op}", rows, lines)
+    _print_executors(document, (*_LINES, "source") if verbose else _LINES)
     _section(screen, "platforms", document["platforms"], ("summary",))
     _section(screen, "topologies", document["topologies"], ("summary",))
     _section(
@@ -147,12 +166,23 @@ def _print(document: Document, verbose: bool) -> None:
         screen.show(f"  {problem['hint']}")
 
 
+def _print_executors(document: Document, lines: tuple[str, ...]) -> None:
+    from hccl_py.cli.output import Screen
+
+    screen = Screen()
+    if not document["executors"]:
+        _section(screen, "executors", [], ())
+    for op in dict.fromkeys(row["op"] for row in document["executors"]):
+        rows = [row for row in document["executors"] if row["op"] == op]
+        _section(screen, f"executors of {op}", rows, lines)
+
+
 def _text(found: str | None) -> str:
     return found or "(source unknown)"
 
 
 def _fidelity(found: Document) -> str:
-    """Return an executor's kind, the cases that take it farther from HCCL, and what deviates."""
+    """Return an executor's kind, the cases farther from HCCL, and the deviation in one sentence."""
     from hccl_py.plugins.fidelity import KINDS
 
     cases: dict[str, list[str]] = {}
@@ -164,14 +194,24 @@ def _fidelity(found: Document) -> str:
     return f"fidelity: {found['kind']}{others}{deviation}"
 
 
-_LINES: dict[str, Callable[[Any], str]] = {
-    "algorithm": lambda found: found.replace(";", "; "),  # so that lines break between levels
-    "fidelity": _fidelity,
+def _hccl_files(row: Document) -> str:
+    """Return the files of HCCL that an executor follows, one a line."""
+    return (
+        "\n".join(["follows:", *row["fidelity"]["sources"]]) if row["fidelity"]["sources"] else ""
+    )
+
+
+_LINES = ("algorithm", "fidelity", "summary")
+_ALL_LINES = (*_LINES, "source", "hccl_files")
+_FORMATS: dict[str, Callable[[Document], str]] = {
+    "algorithm": lambda row: row["algorithm"].replace(";", "; "),  # lines break between levels
+    "fidelity": lambda row: _fidelity(row["fidelity"]),
+    "hccl_files": _hccl_files,
 }
 
 
 def _section(screen: Screen, title: str, rows: list[Document], lines: tuple[str, ...]) -> None:
-    """Show things with their packages, and below them what is worth knowing."""
+    """Show rows by name and package, with some of their values, one a line, below each."""
     from rich.padding import Padding
 
     screen.show(title, style="bold")
@@ -182,5 +222,7 @@ def _section(screen: Screen, title: str, rows: list[Document], lines: tuple[str,
         head = f"  {row['name']:<{width}}  {row.get('package', '')}"
         screen.show(head.rstrip(), style="green")
         for line in lines:
-            screen.show(Padding(_LINES.get(line, _text)(row[line]), (0, 0, 0, 6)))
+            text = _FORMATS[line](row) if line in _FORMATS else _text(row[line])
+            if text:
+                screen.show(Padding(text, (0, 0, 0, 6)))
     screen.show()

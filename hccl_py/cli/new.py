@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from hccl_py.cli.declared import DEBUG, JSON, here
 from hccl_py.cli.grouping import CallCommand, grouped
-from hccl_py.cli.options import Output
+from hccl_py.cli.options import DEBUG, JSON, Output, here, option
 from hccl_py.cli.streams import say
 
 app = typer.Typer(
@@ -25,17 +24,13 @@ app = typer.Typer(
 def group(
     context: typer.Context,
     cpp: Annotated[
-        str | None,
-        typer.Option("--cpp", metavar="NAME", help="A custom op in C++ of this name: my_gather."),
+        str | None, option("--cpp", "NAME", "A custom op in C++ of this name: my_gather.")
     ] = None,
     op: Annotated[
-        str, typer.Option("--op", metavar="OP", help="With --cpp: the op that it stands for.")
+        str, option("--op", "OP", "With --cpp: the op that it stands for.")
     ] = "all_gather",
     path: Annotated[
-        str | None,
-        typer.Option(
-            "--path", metavar="DIR", help="With --cpp: its folder, new or empty; else ./NAME."
-        ),
+        str | None, option("--path", "DIR", "With --cpp: its folder, new or empty; else ./NAME.")
     ] = None,
     json: Annotated[bool, here(JSON, help="With --cpp: one JSON document on stdout.")] = False,
     debug: Annotated[bool, DEBUG] = False,
@@ -97,16 +92,10 @@ def executor(
         str,
         typer.Argument(metavar="NAME", show_default=False, help="Its class name: MyAllGather."),
     ],
-    op: Annotated[
-        str, typer.Option("--op", metavar="OP", show_default=False, help="The op, as all_gather.")
-    ],
+    op: Annotated[str, option("--op", "OP", "The op, as all_gather.", show_default=False)],
     path: Annotated[
         str | None,
-        typer.Option(
-            "--path",
-            metavar="DIR",
-            help="The project's folder, new or empty; else ./my_all_gather.",
-        ),
+        option("--path", "DIR", "The project's folder, new or empty; else ./my_all_gather."),
     ] = None,
     output: Output,
 ) -> None:

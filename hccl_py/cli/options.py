@@ -1,45 +1,132 @@
-"""The options of the commands, in groups: a command takes a whole group as one parameter.
+"""The options of the commands: each is declared once, and groups of them are dataclasses.
 
-What several groups or commands have is declared once, in `declared.py`; `grouping.py` spreads the
-fields of a group over a command's signature.
+A command takes a whole group as one parameter, or the part of it that `only` names; `grouping.py`
+spreads the fields over the command's signature. Where an option means something narrower, `here`
+says so in other words.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, fields
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from hccl_py.cli import complete
-from hccl_py.cli.declared import (
-    ALGO,
-    BUFFSIZE,
-    CALLS,
-    COST,
-    DEBUG,
-    DETERMINISTIC,
-    DEVICES,
-    DTYPE,
-    HCCL_BUFFER,
-    IMPLEMENTED_OP,
-    JSON,
-    MINBYTES,
-    MODE,
-    NETWORK,
-    RANKS,
-    REDUCE_OP,
-    ROOT,
-    SERVERS,
-    SLOW,
-    SUPERPODS,
-    TOPOLOGY,
-    here,
+T = TypeVar("T")
+
+
+def option(names: str, metavar: str, text: str, **more: Any) -> Any:
+    """Return an option with a value: its names, those of `-b --minbytes`, and its help."""
+    return typer.Option(*names.split(), metavar=metavar, help=text, **more)
+
+
+def flag(names: str, text: str, **more: Any) -> Any:
+    """Return an option without a value."""
+    return typer.Option(*names.split(), help=text, **more)
+
+
+def here(option: Any, *names: str, **changes: Any) -> Any:
+    """Return an option as one command has it: fewer names, another `help`, `metavar` or bound."""
+    found = copy(option)
+    if names:
+        found.default, found.param_decls = names[0], names[1:]  # as typer takes names in
+    for attribute, value in changes.items():
+        setattr(found, attribute, value)
+    return found
+
+
+def _ops() -> list[str]:
+    from hccl_py.operators import OPERATORS
+
+    return sorted(OPERATORS)
+
+
+def executor_names() -> list[str]:
+    """Return the names of all installed executors."""
+    from hccl_py.plugins.discovery import installed_executors
+
+    return sorted(installed_executors().executors)
+
+
+def _topologies() -> list[str]:
+    from hccl_py.topology import PRESETS
+
+    return sorted(PRESETS)
+
+
+RANKS = option("--ranks", "N", "N ranks on as few servers as hold them; 4 by default.")
+SERVERS = option("--servers", "S", "Number of servers, instead of --ranks.")
+DEVICES = option("--devices", "D", "Devices of each server.")
+SUPERPODS = option("--superpods", "P", "Number of superpods; --servers counts those of each.")
+TOPOLOGY = option(
+    "--topology",
+    "NAME|FILE",
+    "A product (atlas-800t-a2 by default), a network such as torus:4x4, or the file of one; "
+    "`hccl-py list` shows them.",
+    autocompletion=_topologies,
 )
+PRODUCT_950 = here(
+    TOPOLOGY,
+    help="A product (ascend950 by default), a network such as torus:4x4, or the file of one; "
+    "`hccl-py list` shows them.",
+)
+ALGO = option("--algo", "LEVELS", 'HCCL_ALGO, such as "level0:NA;level1:ring".')
+MODE = option("--mode", "MODE", "op_base (the default) or graph.")
+DETERMINISTIC = option(
+    "--deterministic", "[WORD]", "HCCL_DETERMINISTIC: true (also without a word), strict or false."
+)
+BUFFSIZE = option("--buffsize", "MB", "HCCL_BUFFSIZE: size of each CCL buffer; 200 by default.")
+HCCL_BUFFER = here(BUFFSIZE, min=1, max=2 << 20, help="The HCCL buffer; 400 by default.")
+DTYPE = option("-d --dtype", "TYPE", "Data type, such as fp16.")
+REDUCE_OP = option("-o --reduce-op", "OP", "Reduction: sum (the default), prod, max or min.")
+ROOT = option("-r --root", "RANK", "Root rank of rooted ops; 0 by default.")
+MINBYTES = option("-b --minbytes", "SIZE", "Data size, 1M by default; K, M, G, T, P mean 1024^k.")
+IMPLEMENTED_OP = option(
+    "--op",
+    "OP",
+    "DIR, XML, PLAN, LOG: the op that it implements; for the last three also a JSON file of one.",
+    autocompletion=_ops,
+)
+CALLS = option("--calls", "N", "DIR: calls in a row, on one set of resources.", min=1, max=64)
+COST = option(
+    "--cost",
+    "NAME|FILE",
+    "The cost model, not the product's: a name, `formula`, or a JSON or YAML file.",
+)
+NETWORK = option(
+    "--network",
+    "KIND",
+    "uncontended: every transfer alone on its links; contended: they share links.",
+)
+SLOW = option(
+    "--slow", "WHAT", "A straggler, rank=3:2x, or a bad link, link=0-1:10x; may be repeated."
+)
+MAX_SIZE = option("--max-size", "SIZE", "The largest file that is read; 32M by default, npz 1G.")
+JSON = flag("--json", "One JSON document on stdout, nothing else.")
+DEBUG = flag("--debug", "Show the traceback of an error.")
+SAVE = option("--save", "FILE", "Keep the program that was recorded, as .json or .npz.")
+
+CALL_OF_CPP = {
+    "minbytes": MINBYTES,
+    "ranks": RANKS,
+    "servers": SERVERS,
+    "devices": DEVICES,
+    "superpods": SUPERPODS,
+    "topology": PRODUCT_950,
+    "dtype": DTYPE,
+    "reduce_op": here(REDUCE_OP, "--reduce-op"),
+    "root": ROOT,
+    "buffsize": HCCL_BUFFER,
+}
+"""The options of the call for which a custom op in C++ is recorded or written."""
 
 
 @dataclass(frozen=True)
 class CallOptions:
-    """One call of a collective: op, ranks, data, and how its executor is chosen."""
+    """One call of a collective: op, ranks, data, and how its executor is chosen.
+
+    `request.spec_of` makes the `CallSpec` of it.
+    """
 
     op: Annotated[
         str,
@@ -47,95 +134,86 @@ class CallOptions:
             metavar="OP",
             show_default=False,
             help="The op, such as all_gather.",
-            autocompletion=complete.ops,
+            autocompletion=_ops,
         ),
-    ]
+    ] = ""
     ranks: Annotated[int | None, RANKS] = None
     servers: Annotated[int | None, SERVERS] = None
     devices: Annotated[int | None, DEVICES] = None
     superpods: Annotated[int | None, SUPERPODS] = None
     topology: Annotated[str | None, TOPOLOGY] = None
     rank_table: Annotated[
-        str | None,
-        typer.Option(
-            "--rank-table", metavar="FILE", help="Take the ranks from HCCL's rank table instead."
-        ),
+        str | None, option("--rank-table", "FILE", "Take the ranks from HCCL's rank table instead.")
     ] = None
     executor: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--executor",
-            metavar="NAME",
-            help="Run this executor; module:Class takes one from the current folder.",
-            autocompletion=complete.executors,
+            "NAME",
+            "Run this executor; module:Class takes one from the current folder.",
+            autocompletion=executor_names,
         ),
     ] = None
     select: Annotated[
         str,
-        typer.Option(
+        option(
             "--select",
-            metavar="rules|cost|FILE",
-            help="How the executor is chosen where none is named: by HCCL's rules, by simulated "
+            "rules|cost|FILE",
+            "How the executor is chosen where none is named: by HCCL's rules, by simulated "
             "cost, or from a tuning table.",
         ),
     ] = "rules"
     algo: Annotated[str | None, ALGO] = None
     ruleset: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--ruleset",
-            metavar="RELEASE",
-            help="HCCL_PY_RULESET: whose rules choose, cann-2025.07 or cann-2026.08 (the default).",
+            "RELEASE",
+            "HCCL_PY_RULESET: whose rules choose, cann-2025.07 or cann-2026.08 (the default).",
         ),
     ] = None
     mode: Annotated[str | None, MODE] = None
-    platform: Annotated[
-        str, typer.Option("--platform", metavar="NAME", help="Where programs run.")
-    ] = "emulated"
+    platform: Annotated[str, option("--platform", "NAME", "Where programs run.")] = "emulated"
     wire: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--wire",
-            metavar="gloo|mpi",
-            help="HCCL_PY_WIRE: what carries messages between real processes, inside a host too.",
+            "gloo|mpi",
+            "HCCL_PY_WIRE: what carries messages between real processes, inside a host too.",
         ),
     ] = None
     device: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--device",
-            metavar="cpu|cuda|npu",
-            help="HCCL_PY_DEVICE: what --platform device runs on; what torch finds by default.",
+            "cpu|cuda|npu",
+            "HCCL_PY_DEVICE: what --platform device runs on; what torch finds by default.",
         ),
     ] = None
     deterministic: Annotated[str | None, DETERMINISTIC] = None
     zero_copy: Annotated[
         bool | None,
-        typer.Option(
+        flag(
             "--zero-copy/--no-zero-copy",
-            help="HCCL_PY_ZERO_COPY: users' memory counts as registered with all ranks, which "
+            "HCCL_PY_ZERO_COPY: users' memory counts as registered with all ranks, which "
             "HCCL makes use of on A3.",
         ),
     ] = None
     strict_hccl: Annotated[
         bool,
-        typer.Option(
-            "--strict-hccl", help="Refuse what HCCL refuses, and executors that it would not take."
-        ),
+        flag("--strict-hccl", "Refuse what HCCL refuses, and executors that it would not take."),
     ] = False
-    in_place: Annotated[
-        bool, typer.Option("--in-place", help="Input and output in the same memory.")
-    ] = False
+    in_place: Annotated[bool, flag("--in-place", "Input and output in the same memory.")] = False
     buffsize: Annotated[int | None, BUFFSIZE] = None
     dtype: Annotated[str, DTYPE] = "fp32"
     reduce_op: Annotated[str | None, REDUCE_OP] = None
     root: Annotated[int | None, ROOT] = None
     counts: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--counts",
-            metavar="FILE",
-            help="Elements of every rank in v-ops, a JSON list or matrix, instead of -b.",
+            "FILE",
+            "Elements of every rank in v-ops, a JSON list or matrix, instead of -b.",
         ),
     ] = None
     minbytes: Annotated[str | None, MINBYTES] = None
@@ -143,7 +221,7 @@ class CallOptions:
 
 @dataclass(frozen=True)
 class ProgramOptions(CallOptions):
-    """A call, or a program that is there already; then there is nothing to choose but the rest."""
+    """A call of an op, or a program that a file or folder holds."""
 
     op: Annotated[
         str,
@@ -153,58 +231,22 @@ class ProgramOptions(CallOptions):
             help="The op, such as all_gather, a program file (.json, .npz), an MSCCL algorithm "
             "(.xml), a test of a log of HCCL's checker (LOG#TEST), a Chakra trace (a folder of .et "
             "files), or the folder of a custom op in C++.",
-            autocompletion=complete.ops,
+            autocompletion=_ops,
         ),
-    ]
+    ] = ""
     cpp_op: Annotated[str | None, IMPLEMENTED_OP] = None
     calls: Annotated[int, CALLS] = 1
     roofline: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--roofline",
-            metavar="TFLOPS,GBPS",
-            help="Chakra: how fast devices compute and move memory, for kernels without duration.",
+            "TFLOPS,GBPS",
+            "Chakra: how fast devices compute and move memory, for kernels without duration.",
         ),
     ] = None
     buffered: Annotated[
-        bool,
-        typer.Option("--buffered", help="Chakra: what depends on a send does not wait for it."),
+        bool, flag("--buffered", "Chakra: what depends on a send does not wait for it.")
     ] = False
-
-
-@dataclass(frozen=True)
-class CustomOpCall:
-    """The call for which a custom op in C++ is recorded or written."""
-
-    minbytes: Annotated[str | None, MINBYTES] = None
-    ranks: Annotated[int | None, RANKS] = None
-    servers: Annotated[int | None, SERVERS] = None
-    devices: Annotated[int | None, DEVICES] = None
-    superpods: Annotated[int | None, SUPERPODS] = None
-    topology: Annotated[
-        str | None,
-        here(
-            TOPOLOGY,
-            help="A product (ascend950 by default), a network such as torus:4x4, or the file of "
-            "one; `hccl-py list` shows them.",
-        ),
-    ] = None
-    dtype: Annotated[str, DTYPE] = "fp32"
-    reduce_op: Annotated[str | None, here(REDUCE_OP, "--reduce-op")] = None
-    root: Annotated[int | None, ROOT] = None
-    buffsize: Annotated[int | None, HCCL_BUFFER] = None
-
-
-@dataclass(frozen=True)
-class Saving:
-    """Where the recorded program is kept."""
-
-    save: Annotated[
-        str | None,
-        typer.Option(
-            "--save", metavar="FILE", help="Keep the program that was recorded, as .json or .npz."
-        ),
-    ] = None
 
 
 @dataclass(frozen=True)
@@ -212,29 +254,24 @@ class Sizes:
     """The sizes after the first, by hccl_test's rules."""
 
     maxbytes: Annotated[
-        str | None,
-        typer.Option("-e", "--maxbytes", metavar="SIZE", help="The largest size; -b by default."),
+        str | None, option("-e --maxbytes", "SIZE", "The largest size; -b by default.")
     ] = None
     stepfactor: Annotated[
-        int | None,
-        typer.Option(
-            "-f", "--stepfactor", metavar="F", help="Multiply the size by F; wins over -i."
-        ),
+        int | None, option("-f --stepfactor", "F", "Multiply the size by F; wins over -i.")
     ] = None
     stepbytes: Annotated[
         str | None,
-        typer.Option(
-            "-i",
-            "--stepbytes",
-            metavar="SIZE",
-            help="Add to the size; a tenth of -e minus -b by default. 0: only -b.",
+        option(
+            "-i --stepbytes",
+            "SIZE",
+            "Add to the size; a tenth of -e minus -b by default. 0: only -b.",
         ),
     ] = None
 
 
 @dataclass(frozen=True)
 class TimeModel:
-    """What model times are computed with."""
+    """The cost model, the kind of network and the slow parts that model times are for."""
 
     cost: Annotated[str | None, COST] = None
     network: Annotated[str, NETWORK] = "uncontended"
@@ -242,38 +279,24 @@ class TimeModel:
 
 
 @dataclass(frozen=True)
-class Debug:
-    """What a command says of errors."""
-
-    debug: Annotated[bool, DEBUG] = False
-
-
-@dataclass(frozen=True)
 class Output:
-    """How a command speaks."""
+    """The form of the results, and of errors."""
 
     json: Annotated[bool, JSON] = False
     debug: Annotated[bool, DEBUG] = False
 
 
-OF_SELECTION = (
-    "executor",
-    "select",
-    "algo",
-    "ruleset",
-    "mode",
-    "deterministic",
-    "zero_copy",
-    "strict_hccl",
-    "in_place",
-    "counts",
-)
-"""Options of a call that say nothing about a program that is there, or about others' code."""
+def given(options: Any) -> Iterator[str]:
+    """Yield the names of the options of a group that are not at their default."""
+    for field in fields(options):
+        if getattr(options, field.name) != field.default:
+            yield field.name
 
 
-def given(options: CallOptions, names: Iterable[str]) -> Iterator[str]:
-    """Yield those of the named options that are not at their default."""
-    defaults = {field.name: field.default for field in fields(options)}
-    for name in names:
-        if getattr(options, name) != defaults[name]:
-            yield name
+def one_of(option: str, name: str, known: Mapping[str, T]) -> T:
+    """Return the value of a name; ParameterError where an option's word is unknown."""
+    if name not in known:
+        from hccl_py.errors import ParameterError, did_you_mean
+
+        raise ParameterError(f"{option} {name!r} is unknown.", did_you_mean(name, known))
+    return known[name]

@@ -1,18 +1,24 @@
-"""What commands write: one JSON document, or text for people."""
+"""The output of commands: one JSON document or text for people, and progress on stderr."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
+import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hccl_py.cli.streams import raw, results, say
-from hccl_py.printable import printable
+from hccl_py.printable import one_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.progress import Progress
     from rich.table import Table
     from rich.text import Text
 
@@ -23,7 +29,12 @@ _LEAST_NAME = 12
 """Columns that names of executors have at least."""
 
 WIDEST = 10_000
-"""Columns of the longest line, whatever a terminal says that it has, or where there is none."""
+"""Columns of the longest line, on a terminal and in files."""
+
+PATIENCE_S = 1.0
+"""Time before progress is shown: loading rich costs more than most runs."""
+
+REFRESH_S = 0.1
 
 
 def print_json(
@@ -93,7 +104,7 @@ class Screen:
         self._print(part, style, self.console.width)
 
     def show_whole(self, part: RenderableType) -> None:
-        """Print a part within the terminal, and as wide as it is for whatever else reads it."""
+        """Print a part within the terminal, and in its full width into files and pipes."""
         unbounded = self.console.options.update(max_width=WIDEST)
         needed = self.console.measure(part, options=unbounded)
         least = needed.minimum if self.console.is_terminal else needed.maximum
@@ -128,7 +139,7 @@ def facts(rows: Iterable[tuple[str, Sequence[str]]], *, least: int = 0) -> Table
     from rich.table import Table
     from rich.text import Text
 
-    class Lines:
+    class FoldedLines:
         def __init__(self, lines: Sequence[str]) -> None:
             self._lines = lines
 
@@ -143,7 +154,7 @@ def facts(rows: Iterable[tuple[str, Sequence[str]]], *, least: int = 0) -> Table
     shown.add_column(overflow="fold")
     for name, lines in rows:
         if lines:
-            shown.add_row(name, Lines(lines))
+            shown.add_row(name, FoldedLines(lines))
     return shown
 
 
@@ -169,3 +180,82 @@ def table(*numbers: str, left: Iterable[str]) -> Table:
     for name in left:
         shown.add_column(name, overflow="fold", min_width=_LEAST_NAME)
     return shown
+
+
+class Bar:
+    """Shows the iterations of one row; it vanishes at the end, before the row is printed."""
+
+    def __init__(self, title: str, total: int | None = None) -> None:
+        self._title, self._total, self._done = title, total, 0
+        self._next = time.monotonic() + PATIENCE_S
+        self._shown: Progress | None = None
+
+    def advance(self) -> None:
+        """Count one iteration."""
+        self.advance_to(self._done + 1, self._total)
+
+    def advance_to(self, done: int, total: int | None) -> None:
+        """Take over how many iterations are done, and of how many."""
+        self._done, self._total = done, total
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + REFRESH_S
+            if sys.stderr.isatty():
+                self._show()
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._shown is not None:
+            self._shown.stop()
+
+    def _show(self) -> None:
+        if self._shown is None:
+            from rich.progress import Progress
+
+            # No refresh thread and no redirection: rows go to stdout as they are.
+            self._shown = Progress(
+                console=printable_console(raw(sys.stderr), is_terminal=True),
+                transient=True,
+                auto_refresh=False,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._shown.add_task(self._title, total=self._total)
+            self._shown.start()
+        self._shown.update(self._shown.task_ids[0], completed=self._done, total=self._total)
+        self._shown.refresh()
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show a line with the work in hand and its seconds; it vanishes at the end."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    stream, ended, began = raw(sys.stderr), threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        pause = PATIENCE_S
+        while not ended.wait(pause):
+            seconds = time.monotonic() - began
+            stream.write(f"\r\x1b[K{one_line(what)}, {seconds:.0f} s")
+            stream.flush()
+            pause = REFRESH_S
+        if pause == REFRESH_S:
+            stream.write("\r\x1b[K")
+            stream.flush()
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()

@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hccl_py.cli.declared import CALLS, IMPLEMENTED_OP, here
 from hccl_py.cli.errors import WRONG
-from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import CustomOpCall, Output, ProgramOptions
+from hccl_py.cli.grouping import grouped, only
+from hccl_py.cli.options import (
+    CALL_OF_CPP,
+    CALLS,
+    IMPLEMENTED_OP,
+    Output,
+    ProgramOptions,
+    here,
+    option,
+)
 
 if TYPE_CHECKING:
     from hccl_py.call.op_param import OpParam
-    from hccl_py.cli.request import SourceRequest
+    from hccl_py.cli.sources import SourceRequest
     from hccl_py.importers import Imported
 
 
 @grouped
 def command(
     *,
-    folder: Annotated[
-        str,
-        typer.Argument(
-            metavar="DIR|XML|PLAN",
-            show_default=False,
-            help="The folder of the custom op, an MSCCL algorithm (.xml), mscclpp's plan (.json).",
+    call: Annotated[
+        ProgramOptions,
+        only(
+            op=typer.Argument(
+                metavar="DIR|XML|PLAN",
+                show_default=False,
+                help="The folder of the custom op, an MSCCL algorithm (.xml), mscclpp's plan "
+                "(.json).",
+            ),
+            cpp_op=here(
+                IMPLEMENTED_OP,
+                help="The op that the folder implements; the op of its functions by default.",
+            ),
+            **CALL_OF_CPP,
+            calls=here(CALLS, help="Calls in a row, on one set of resources."),
         ),
     ],
-    cpp_op: Annotated[
-        str | None,
-        here(
-            IMPLEMENTED_OP,
-            help="The op that the folder implements; the op of its functions by default.",
-        ),
-    ] = None,
-    call: CustomOpCall,
-    calls: Annotated[int, here(CALLS, help="Calls in a row, on one set of resources.")] = 1,
     out: Annotated[
-        str | None,
-        typer.Option("-o", "--out", metavar="FILE", help="Keep the program, as .json or .npz."),
+        str | None, option("-o --out", "FILE", "Keep the program, as .json or .npz.")
     ] = None,
     output: Output,
 ) -> None:
@@ -51,18 +56,17 @@ def command(
     Nothing is verified: `hccl-py check` takes the folder or the file. Exit status 1 where the code
     crashes, does not end or makes an invalid call, and where its runtime refuses the algorithm.
     """
-    from hccl_py.cli.call import check_save, save_program
-    from hccl_py.cli.request import SourceRequest, importer_for
+    from hccl_py.cli.call import check_save
+    from hccl_py.cli.sources import SourceRequest, importer_for
 
     if out is not None:
         check_save(out, "-o")
-    options = ProgramOptions(op=folder, cpp_op=cpp_op, calls=calls, **asdict(call))
-    request = SourceRequest(importer_for(folder, "record"), options)
+    request = SourceRequest(importer_for(call.op, "record"), call)
     op = request.op(request.minbytes)
     imported = request.imported(op)
     is_fine = imported.program is not None and not imported.findings
-    if imported.program is not None and is_fine:
-        save_program(imported.program, out)
+    if imported.program is not None and is_fine and out is not None:
+        imported.program.save(out)
     _show(request, op, imported, out, output)
     if not is_fine:
         raise typer.Exit(WRONG)

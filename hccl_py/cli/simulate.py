@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import Output, ProgramOptions, Saving, Sizes, TimeModel
+from hccl_py.cli.options import SAVE, Output, ProgramOptions, Sizes, TimeModel, flag, option
 
 if TYPE_CHECKING:
     from hccl_py.cli.request import Request
+    from hccl_py.importers import Importer
 
 
 @grouped
@@ -20,23 +19,20 @@ def command(
     sizes: Sizes,
     model: TimeModel,
     report: Annotated[
-        bool,
-        typer.Option("--report", help="Say what the time goes into, however large the program."),
+        bool, flag("--report", "Say what the time goes into, however large the program.")
     ] = False,
     notifies: Annotated[
         str,
-        typer.Option(
+        option(
             "--notifies",
-            metavar="KIND",
-            help="one-bit, as they are; counting: time programs that post too early, and say so.",
+            "KIND",
+            "one-bit, as they are; counting: time programs that post too early, and say so.",
         ),
     ] = "one-bit",
-    saving: Saving,
+    save: Annotated[str | None, SAVE] = None,
     chakra: Annotated[
         str | None,
-        typer.Option(
-            "--chakra", metavar="DIR", help="Of a Chakra trace: write it again, with these times."
-        ),
+        option("--chakra", "DIR", "Of a Chakra trace: write it again, with these times."),
     ] = None,
     output: Output,
 ) -> None:
@@ -47,64 +43,53 @@ def command(
     a row for each size. In the place of an op, a program file is timed as it is, and so is the job
     of a Chakra trace, with what of its communication is hidden behind computation.
     """
-    from hccl_py.cli.call import check_save, save_program
-    from hccl_py.cli.output import Screen, print_json
-    from hccl_py.cli.request import request_of
-    from hccl_py.cli.simulate_report import document_of, drawing, show_rows
+    from hccl_py.cli.call import check_save
+    from hccl_py.cli.request import model_of
+    from hccl_py.cli.simulate_report import show, show_rows
     from hccl_py.cli.simulations import counts_posts, simulated
-    from hccl_py.cli.sizes import row_sizes, starting_at
-    from hccl_py.cli.time_model import model_of
-    from hccl_py.importers.installed import writer_of
+    from hccl_py.cli.sizes import refuse_several, row_sizes, starting_at
+    from hccl_py.cli.sources import request_of
 
     request = request_of(call)
     request.check_sizes(sizes)
     start = starting_at(call.minbytes, request.minbytes)
     wanted = [request.minbytes] if request.is_fixed else row_sizes(start, sizes)
-    if sizes.maxbytes is not None:
-        _refuse_one_size_s(report, saving)
-    if saving.save is not None:
-        check_save(saving.save)
+    if sizes.maxbytes is not None and (report or save):
+        refuse_several("--report" if report else "--save")
+    if save is not None:
+        check_save(save)
     if chakra is not None:
         _check_chakra(chakra, request)
     used = model_of(model, request)
     counts = counts_posts(notifies)
     with request.comm:
-        whole = report or saving.save is not None or chakra is not None
+        whole = report or save is not None or chakra is not None
         rows = (simulated(request, used, size, whole, counts) for size in wanted)
         if sizes.maxbytes is not None:
             show_rows(request, used, rows, notifies, output)
             return
         found = next(rows)
-    save_program(found.plan.program, saving.save)
+    if save is not None:
+        found.plan.program.save(save)
     if chakra is not None:
-        writer = writer_of(chakra, is_job=True, option="--chakra")
-        writer.write(found.plan.program, chakra, timeline=found.times.timeline)
-    if output.json:
-        print_json(document_of(found, report, notifies))
-        return
-    screen = Screen()
-    for part in drawing(found, is_brief=whole and not report and found.is_large):
-        screen.show(part)
+        _chakra_writer(chakra).write(found.plan.program, chakra, timeline=found.times.timeline)
+    is_brief = whole and not report and found.is_large
+    show(found, notifies, output, with_report=report, is_brief=is_brief)
 
 
 def _check_chakra(path: str, request: Request) -> None:
     """Refuse, before the work, a program that is no job, and a folder that cannot be written."""
     from hccl_py.errors import ParameterError
-    from hccl_py.importers.installed import writer_of
 
     if request.is_verified:
         raise ParameterError(
             "--chakra writes a Chakra trace with its times, and this is none.",
             "Leave it out, or name a folder of .et files first.",
         )
-    writer_of(path, is_job=True, option="--chakra").check_target(path)
+    _chakra_writer(path).check_target(path)
 
 
-def _refuse_one_size_s(report: bool, saving: Saving) -> None:
-    from hccl_py.errors import ParameterError
+def _chakra_writer(path: str) -> Importer:
+    from hccl_py.importers.installed import writer_of
 
-    for option, value in (("--report", report), ("--save", saving.save)):
-        if value:
-            raise ParameterError(
-                f"{option} is about one program, -e asks for several.", "Leave one of them out."
-            )
+    return writer_of(path, is_job=True, option="--chakra")

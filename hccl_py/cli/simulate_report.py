@@ -1,4 +1,4 @@
-"""What `hccl-py simulate` says of a call, and of a row of sizes."""
+"""The reports of `hccl-py simulate` on one call, and on a row of sizes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,24 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from hccl_py.cli.options import Output
-    from hccl_py.cli.time_model import Model
+    from hccl_py.cli.request import Model
     from hccl_py.program.program import Program
     from hccl_py.simulator.timeline import Timeline
 
 
-def document_of(found: Simulated, report: bool, notifies: str) -> dict[str, Any]:
+def show(
+    found: Simulated, notifies: str, output: Output, *, with_report: bool, is_brief: bool
+) -> None:
+    """Show the times of one call; without the report on its tasks where that is brief."""
+    if output.json:
+        print_json(_document_of(found, with_report, notifies))
+        return
+    screen = Screen()
+    for part in _drawing(found, is_brief=is_brief):
+        screen.show(part)
+
+
+def _document_of(found: Simulated, report: bool, notifies: str) -> dict[str, Any]:
     """Return the JSON document on one size."""
     document = {
         "schema": "hccl-py.simulate/1",
@@ -40,7 +52,7 @@ def document_of(found: Simulated, report: bool, notifies: str) -> dict[str, Any]
 
 
 def _of_plan(found: Simulated) -> dict[str, Any]:
-    """Return what was called and what runs for it, passes that were not written out included."""
+    """Return the keys of the call and its program, with the passes that were not written out."""
     document, repeated = document_of_plan(found.request, found.plan), found.times.repeated
     if repeated is None:
         return document
@@ -62,7 +74,7 @@ def _measures(found: Simulated) -> dict[str, Any]:
 
 
 _NAMES = 14
-"""Columns of the names on the left, the same in both parts of what people read."""
+"""Columns of the names on the left, the same in both parts of the text."""
 
 _OF_A_ROW = ("bytes", "count", "executor", "algorithm", "rounds", "tasks")
 
@@ -96,7 +108,7 @@ _WHY_BELOW = "transfers that overlap do not share links; --network contended let
 
 
 def _is_beyond_links(found: Simulated) -> bool:
-    """Whether a time is below what the links let through, up to rounding."""
+    """True if a time is below the lower bound of the links, up to rounding."""
     return found.times_bound is not None and found.times_bound < 1 - 1e-9
 
 
@@ -120,8 +132,8 @@ def _table(rows: Sequence[dict[str, Any]]) -> RenderableType:
     return shown
 
 
-def drawing(found: Simulated, *, is_brief: bool) -> Iterator[RenderableType]:
-    """Yield what people read, part by part; without the report where it is brief."""
+def _drawing(found: Simulated, *, is_brief: bool) -> Iterator[RenderableType]:
+    """Yield the parts of the text for people; without the report where it is brief."""
     program, times = found.plan.program, found.times
     yield found.request.describe(found.plan.op)
     yield describe_topology(found.request.topology)
@@ -174,13 +186,13 @@ def _speed(found: Simulated) -> RenderableType:
 
 
 def _kind_of_notifies(simulated: Sequence[Simulated], asked: str) -> str:
-    """Return what notifies are: as asked for, unless programs say that they count."""
+    """Return the kind of notifies: as asked for, unless programs say that they count."""
     counts = any(found.plan.program.counts_posts for found in simulated)
     return "counting" if counts else asked
 
 
 def _of_overruns(early: int) -> str:
-    """Say that notifies count posts, and what that hides."""
+    """Return a sentence on the posts that came too early where notifies count."""
     if not early:
         return "notifies count posts: no post came too early"
     return (
@@ -202,7 +214,7 @@ _PARTS = {
 
 
 def _report(summary: Summary) -> Iterator[tuple[str, list[str]]]:
-    """Yield what the time goes into: ranks, waits, links, the critical path."""
+    """Yield the parts of the time: ranks, waits, links, the critical path."""
     for use in summary.ranks():
         use_of_time = f"busy {use.busy:.1%}, waiting {use.waiting:.1%}, idle {use.idle:.1%}"
         yield _RANKS[use.which], [f"{use.rank}: {use_of_time}"]

@@ -1,4 +1,4 @@
-"""How `hccl-py simulate` times a call: task by task, by batches, or by passes."""
+"""The timing of a call by `hccl-py simulate`: task by task, by batches, or by passes."""
 
 from __future__ import annotations
 
@@ -8,41 +8,32 @@ from typing import TYPE_CHECKING, Any
 
 from hccl_py.call.op_param import OpParam
 from hccl_py.cli.call import check_tasks
-from hccl_py.cli.request import Request
-from hccl_py.cli.time_model import Model
+from hccl_py.cli.options import one_of
+from hccl_py.cli.request import Model, Request
 from hccl_py.communicator.planning import Plan
-from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.program.program import Program
-from hccl_py.simulator.batches import simulate_batches
+from hccl_py.simulator import entry
 from hccl_py.simulator.bounds import lower_bound
-from hccl_py.simulator.contended import Contention
-from hccl_py.simulator.entry import NOTIFIES, simulate
 from hccl_py.simulator.timeline import Timeline
 from hccl_py.topology import Topology
 
 if TYPE_CHECKING:
     from hccl_py.importers.contract import Repetition
 
-FEW_TASKS = 300_000
-"""Programs up to here are simulated task by task, which takes well under a second."""
-
 
 def counts_posts(notifies: str) -> bool:
-    """Whether notifies count posts; ParameterError where they are of no known kind."""
-    if notifies not in NOTIFIES:
-        hint = did_you_mean(notifies, NOTIFIES)
-        raise ParameterError(f"--notifies {notifies!r} is unknown.", hint)
-    return notifies == "counting"
+    """Return True if notifies are to count posts; ParameterError for an unknown kind."""
+    return one_of("--notifies", notifies, {kind: kind == "counting" for kind in entry.NOTIFIES})
 
 
 @dataclass(frozen=True)
 class Times:
-    """How long a program takes, and how that was computed: by `batches`, by `tasks`, which have a
-    timeline, by `classes` of ranks that do the same, or by the `passes` that it takes to a steady
-    state.
+    """The time of a program, and the engine that found it: `Timeline.walk`, or `passes` where those
+    up to a steady state stand for all.
 
-    `link_s` is what expanding the tasks and matching posts and waits took. `overruns` is how many
-    posts came too early, where notifies of one bit count them; otherwise there can be none.
+    `timeline` is that of engines that time tasks. `link_s` is the time for expanding the tasks and
+    matching posts and waits. `overruns` counts the posts that came too early, where notifies of one
+    bit were let count posts; None elsewhere.
     """
 
     walk: str
@@ -67,8 +58,8 @@ class Simulated:
 
     @property
     def is_large(self) -> bool:
-        """Whether all of its tasks are timed only where that is asked for."""
-        return self.plan.program.task_count > FEW_TASKS
+        """True if its tasks are timed on request only."""
+        return self.plan.program.task_count > entry.FEW_TASKS
 
     @property
     def algbw_gbps(self) -> float:
@@ -83,7 +74,7 @@ class Simulated:
 
     @property
     def times_bound(self) -> float | None:
-        """How many times the lower bound it takes; None where that is 0."""
+        """The time over the lower bound; None where that is 0."""
         return self.times.total_us / self.lower_bound_us if self.lower_bound_us else None
 
 
@@ -102,13 +93,13 @@ def simulated(request: Request, model: Model, size: int, whole: bool, counts: bo
 
 
 def _repeated(request: Request, model: Model, op: OpParam, repetition: Repetition) -> Simulated:
-    """Time a call of very many passes by those that it takes to a steady state."""
+    """Time a call of very many passes by those up to a steady state."""
     start = time.perf_counter()
 
     def simulated(program: Program) -> Timeline:
-        return simulate(
-            program, request.topology, model.cost, network=model.network, slow=model.slow
-        )
+        return entry.Simulation(
+            program, request.topology, model.cost, model.slow, model.network, expand=True
+        ).timeline()
 
     shares = model.network == "contended"
     found = repetition.timed(simulated, shares_links=shares)
@@ -120,31 +111,24 @@ def _repeated(request: Request, model: Model, op: OpParam, repetition: Repetitio
 
 
 def _timed(program: Program, model: Model, topology: Topology, whole: bool, counts: bool) -> Times:
-    """Time a program: task by task where it is small, where tasks may share links, where notifies
-    count posts, or where the `whole` is asked for. `counts` lets those of one bit count, too.
+    """Time a program by the engine that `simulate` chooses; `whole` asks for its tasks, `counts`
+    lets notifies of one bit count posts.
     """
     counts &= not program.counts_posts
     if counts:
         program = replace(program, counts_posts=True)
     start = time.perf_counter()
-    needs_tasks = program.task_count <= FEW_TASKS or whole or program.counts_posts
-    contention = None
-    if not needs_tasks and model.network == "contended":
-        contention = Contention(program, topology, model.cost, model.slow)
-        needs_tasks = contention.shares_links
-        if contention.by_classes is not None:
-            total_us = contention.by_classes.total_us
-            return Times("classes", total_us, 0.0, time.perf_counter() - start)
-    if not needs_tasks:
-        clocks = simulate_batches(program, topology, model.cost, model.slow)
-        return Times("batches", clocks.total_us, 0.0, time.perf_counter() - start)
-    check_tasks(program)
-    program.linked.check(program, once=True)
-    linked = time.perf_counter()
-    if contention is not None:
-        timeline = contention.timeline()
-    else:
-        timeline = simulate(program, topology, model.cost, network=model.network, slow=model.slow)
-    done = time.perf_counter()
+    simulation = entry.Simulation(
+        program, topology, model.cost, model.slow, model.network, expand=whole
+    )
+    by_tasks, link_s = simulation.walk == "tasks", 0.0
+    if by_tasks:
+        check_tasks(program)
+        begin = time.perf_counter()
+        program.linked.check(program, once=True)
+        link_s = time.perf_counter() - begin
+    timeline = simulation.timeline()
+    simulate_s = time.perf_counter() - start - link_s
     early = len(timeline.overruns()) if counts else None
-    return Times("tasks", timeline.total_us, linked - start, done - linked, timeline, early)
+    shown = timeline if by_tasks else None
+    return Times(timeline.walk, timeline.total_us, link_s, simulate_s, shown, early)

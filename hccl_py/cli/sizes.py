@@ -11,7 +11,7 @@ _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P":
 LARGEST = 1 << 60
 
 MOST_ROWS = 1 << 16
-"""Sizes from -b to -e; more are a slip of the pen, which nobody would see the end of."""
+"""Sizes from -b to -e; more are taken for a slip of the pen."""
 
 DEFAULT = "1M"
 
@@ -80,3 +80,10 @@ def _multiplied(size: int, last: int, factor: int) -> list[int]:
         size *= factor
         found.append(size)
     return found
+
+
+def refuse_several(option: str) -> None:
+    """Raise ParameterError for an option about one program where there are several sizes."""
+    raise ParameterError(
+        f"{option} is about one program, -e asks for several.", "Leave one of them out."
+    )

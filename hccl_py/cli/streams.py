@@ -66,10 +66,10 @@ def aside() -> Iterator[None]:
 def own_streams(*, for_good: bool) -> Iterator[None]:
     """Give the process such streams; `for_good` where it ends behind this.
 
-    Whatever it prints afterwards, at exit, then goes to stderr.
+    Later output, at exit, goes to stderr.
     """
     before = sys.stdout, sys.stderr
-    if sys.stdout is None:  # closed by whoever started us
+    if sys.stdout is None:  # closed by the parent process
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115

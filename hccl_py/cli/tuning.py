@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import Output
+from hccl_py.cli.options import Output, flag
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hccl_py.tuning.table import Entry, Range, Sample, TuningTable
+    from hccl_py.tuning.table import Sample, SizeRange, TuningEntry, TuningTable
 
 
 @grouped
@@ -23,7 +23,7 @@ def command(
         str, typer.Argument(metavar="FILE", show_default=False, help="A tuning table.")
     ],
     differing: Annotated[
-        bool, typer.Option("--differing", help="Only ranges where HCCL's rules choose otherwise.")
+        bool, flag("--differing", "Only ranges where HCCL's rules choose otherwise.")
     ] = False,
     output: Output,
 ) -> None:
@@ -80,13 +80,13 @@ def _rows(table: TuningTable, differing: bool) -> Iterator[dict[str, Any]]:
             }
 
 
-def _bounded(entry: Entry) -> Iterator[tuple[Range, int | None]]:
+def _bounded(entry: TuningEntry) -> Iterator[tuple[SizeRange, int | None]]:
     """Yield ranges with the last size of each; None: no end."""
     for found, after in zip(entry.ranges, [*entry.ranges[1:], None], strict=True):
         yield found, None if after is None else after.from_bytes - 1
 
 
-def _title(entry: Entry) -> str:
+def _title(entry: TuningEntry) -> str:
     reduce = f" {entry.reduce_op}" if entry.reduce_op else ""
     deterministic = (
         "" if entry.deterministic == "false" else f", deterministic {entry.deterministic}"
@@ -97,12 +97,12 @@ def _title(entry: Entry) -> str:
     )
 
 
-def _by_model(entry: Entry) -> str:
+def _by_model(entry: TuningEntry) -> str:
     rules = f"; rules of {entry.ruleset}" if entry.ruleset else ""
     return f"timed {entry.network} by the cost model {entry.cost}{rules}"
 
 
-def _drawn(entry: Entry, differing: bool) -> Table | str:
+def _drawn(entry: TuningEntry, differing: bool) -> Table | str:
     """Return a line for each range, and below it one for each size that was timed."""
     from rich.table import Table
 
@@ -123,7 +123,7 @@ def _drawn(entry: Entry, differing: bool) -> Table | str:
     return table if table.row_count else "HCCL's rules choose the same everywhere."
 
 
-def _cells(found: Range, sample: Sample) -> list[str]:
+def _cells(found: SizeRange, sample: Sample) -> list[str]:
     from hccl_py.trace.units import format_size, format_time
 
     rules = " ".join([sample.hccl_executor, *sample.hccl_levels.values()])

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
-from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import Debug, ProgramOptions, TimeModel
+from hccl_py.cli.grouping import grouped, only
+from hccl_py.cli.options import DEBUG, Output, ProgramOptions, TimeModel
 
 
 @grouped
-def command(*, call: ProgramOptions, model: TimeModel, output: Debug) -> None:
+def command(
+    *, call: ProgramOptions, model: TimeModel, output: Annotated[Output, only(debug=DEBUG)]
+) -> None:
     """Browse what every stream does, and when, on the whole screen.
 
     Scroll, zoom, fold ranks, search; see what a task waits for and jump there; follow the critical
     path; go from a finding to its tasks. ? lists the keys. In the place of an op, a program file
     is shown as it is.
     """
-    from hccl_py.cli.progress import working
-    from hccl_py.cli.request import request_of
-    from hccl_py.cli.scenes import scene_of_plan
-    from hccl_py.cli.time_model import model_of
+    from hccl_py.cli.output import working
+    from hccl_py.cli.request import model_of
+    from hccl_py.cli.sources import request_of
+    from hccl_py.cli.trace_report import scene_of_plan
     from hccl_py.errors import ParameterError
     from hccl_py.trace.screen import browse, check_screen
 

@@ -1,1 +1,1 @@
-"""Cost models of machines: what a task takes on which link."""
+"""Cost models of machines: the time of a task over each sort of link."""

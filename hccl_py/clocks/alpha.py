@@ -1,9 +1,9 @@
-"""Which notifies pay the α of a step: by HCCL's numbers, or by what their connection carries.
+"""The notifies that pay the α of a step: by HCCL's numbers, or by the messages that they announce.
 
 By number, over SDMA it is the Ack that lets data go, over RDMA the DataSignal that follows the
 data; extra notifies stand for these. That is right for programs whose transports are HCCL's.
 
-By message, it is what stands for data, whatever its number:
+By message, it is the notify that stands for data, of any number:
 
     a write, then the next post on its stream and transport    the message is there
     a wait, then a read on its stream and transport            the peer lets the message go
@@ -46,9 +46,14 @@ class AlphaRule:
         found = _of_messages(program) if cost.alpha_by == "message" else None
         return AlphaRule(transports.cells, transports.stride, found)
 
+    @property
+    def is_by_number(self) -> bool:
+        """True where a notify's number alone decides, not its cell."""
+        return self.of_messages is None
+
     def pays(self, cell: npt.NDArray[np.int64] | int, is_rdma: Bools) -> Bools:
-        """Return whether posts on cells pay α; `is_rdma` is that of their transports. Inside a rank
-        none does.
+        """Return a mask of the posts that pay α, by their cells; `is_rdma` is that of their
+        transports. Inside a rank none does.
         """
         is_remote = np.less(cell, self.cells)
         if self.of_messages is not None:
@@ -63,7 +68,7 @@ class AlphaRule:
 
 
 def _of_messages(program: Program) -> Bools:
-    """Return which cells of transports stand for messages."""
+    """Return a mask of the cells of transports that stand for messages."""
     found = np.zeros(program.transports.cells, np.bool_)
     for batch in program.batches:
         for cells in _cells_of(batch):

@@ -21,18 +21,6 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-__all__ = [
-    "COSTS",
-    "DEFAULT_COST",
-    "PROTOCOLS",
-    "CostModel",
-    "LinkCost",
-    "ProtocolCost",
-    "Protocols",
-    "SharedPort",
-    "ports_once",
-]
-
 PROTOCOLS = ("Simple", "LL", "LL128")
 """How MSCCL's threadblocks hand data on; a program says by which, if by any."""
 
@@ -93,11 +81,11 @@ def ports_once(ports: tuple[SharedPort, ...]) -> tuple[SharedPort, ...]:
 
 
 class ProtocolCost(BaseModel):
-    """What programs of one of MSCCL's protocols cost beside their tasks.
+    """Costs of programs of one of MSCCL's protocols, besides those of their tasks.
 
-    No task begins before `launch_us`. `gbps` is what one threadblock moves at most: no data task of
-    a stream is faster, whatever its link lets through, so that a link is full only where several
-    use it. `efficiency` is the share of data in what goes over links: the rest is flags. With
+    No task begins before `launch_us`. `gbps` is the most that one threadblock moves: no data task
+    of a stream is faster, however fast its link is, so that a link is full only where several use
+    it. `efficiency` is the share of data in what goes over links: the rest is flags. With
     `slice_bytes`, messages stream: what MSCCL's XML is imported for writes, receives and sends on
     every slice before the next one is there. Nothing of it counts where it is left out.
     """
@@ -126,23 +114,26 @@ class Protocols(BaseModel):
 
 
 class CostModel(BaseModel):
-    """Parameters of the model; see the module for their meaning.
+    """Parameters of the model; the module explains it.
 
-    `hccs`, `sio`, `pcie` and `roce` are the links of products. Networks for study take `hccs` where
-    they do not say themselves, and `hop_us` as the latency that each link of a route adds to α.
-    `reduce_gbps` is γ's inverse, `copy_gbps` the rate of local copies. `memory_gbps` is shared by
-    the local copies and reductions of one device that overlap, in contended simulation; without it
-    they do not slow each other down. Where its users are `all`, what goes over links takes it, too,
-    at both ends. `shared_ports` are what several sorts of links of a product's device have in
-    common; a flow is no faster than the ports that it goes through. `notify_us` is the latency of
-    notifies that do not pay α, those between streams of one rank included, unless `local_notify_us`
-    is theirs. `post_us` and `wait_us` are what a post, and a wait for what is there, take of their
-    stream's time. `alpha_by` says which notifies pay α:
-    those with HCCL's numbers (Ack over SDMA, DataSignal over RDMA, extra ones over both), or those
-    that stand for a message, whatever their number (`simulator/alpha.py`). `joined_tasks` says what
-    data tasks that are one step of a kernel take together: their sum, or as long as the longest;
-    `inline_reductions` the same of a transfer and the reduction that is part of it. `jitter` is the
-    standard deviation of what tasks take by chance, as a share; `jitter_seed` says which chance.
+    Links: `hccs`, `sio`, `pcie` and `roce` are those of products. Networks for study take `hccs`
+    for what they do not state themselves, and `hop_us` as the latency that each link of a route
+    adds to α. `shared_ports` are ports that several sorts of links of a product's device share; a
+    flow is no faster than the ports that it goes through.
+
+    Data: `reduce_gbps` is γ's inverse, `copy_gbps` the rate of local copies, `task_us` the start of
+    a data task. Local copies and reductions of one device that overlap share `memory_gbps` in
+    contended simulation; without it they do not slow each other down. Where `memory_users` is
+    `all`, data over links takes it, too, at both ends. `joined_tasks` says whether data tasks that
+    are one step of a kernel take their sum together or as long as the longest, `inline_reductions`
+    the same of a transfer and the reduction inside it.
+
+    Notifies: `alpha_by` says which pay α: by `number` those of HCCL (Ack over SDMA, DataSignal over
+    RDMA, extra ones over both), by `message` those that announce a message (`clocks/alpha.py`). The
+    others take `notify_us`, between streams of one rank `local_notify_us` where that is stated.
+    `post_us` and `wait_us` keep the stream of a post busy, and that of a wait whose notify is set.
+
+    `jitter` is the standard deviation of random factors of tasks, `jitter_seed` chooses them.
     `protocols` is for programs of MSCCL. `sources` and `uncertain` are for people.
     """
 
@@ -196,7 +187,7 @@ class CostModel(BaseModel):
 
     @property
     def inside_us(self) -> float:
-        """What notifies between streams of one rank take."""
+        """The latency of notifies between streams of one rank."""
         return self.notify_us if self.local_notify_us is None else self.local_notify_us
 
     @property
@@ -302,7 +293,7 @@ DEFAULT_COST = _A2.name
 
 
 def _selection() -> CostModel:
-    """Return what HCCL's selection counts with: 60 µs a step and its table of bandwidths."""
+    """Return the model of HCCL's selection: 60 µs a step and its table of bandwidths."""
     links = {
         name: getattr(_A2, name).model_copy(update={"alpha_us": SELECTION_ALPHA_US})
         for name in ("hccs", "sio", "pcie", "roce")

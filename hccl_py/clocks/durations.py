@@ -1,12 +1,18 @@
-"""How long tasks take alone, as tables of which all simulations add the same numbers.
+"""Times of tasks alone: the one place that decides them, read by all simulations.
 
-A lane is a rank of an instruction, or a task. Its class says over which sort of link it works, if
-over any, and how slow its rank is.
+    stream_us = bytes · rate + start + handling + kernel
+    after_us  = bytes · rate of the RDMA connection + latency of a post
+
+Each term is a table by kind of task and cost class, zero where it does not apply. The class of a
+task says over which sort of link it works, if over any, and how slow its rank is. A simulation of
+the task view asks for many tasks at once, one by batches for one instruction of many ranks (a lane
+each); colours of ranks ask which columns the times depend on. All of them add the same numbers.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,25 +22,46 @@ from hccl_py.clocks.cost import CostModel, per_byte
 from hccl_py.clocks.jitter import Jitter
 from hccl_py.clocks.links import LinkClasses, Links
 from hccl_py.clocks.stragglers import EVEN, Stragglers
-from hccl_py.enums import RDMA_WRITES, TaskKind
+from hccl_py.enums import POST, RDMA_WRITES, WAIT, TaskKind
 from hccl_py.errors import ParameterError
+from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.topology.topology import Topology
-from hccl_py.values import Floats
+from hccl_py.values import Floats, IntArray, PerRank, values_of
 
 Lanes: TypeAlias = "int | npt.NDArray[Any]"
 Ints: TypeAlias = npt.NDArray[Any]
 
 
-class Durations:
-    """Durations of a program's tasks; a data task takes `fixed + bytes · rate`, and 0 for no bytes.
+class CostColumns(NamedTuple):
+    """All columns that the times of tasks depend on, besides jitter: each column is an array, or
+    one number where all tasks agree. A batch may state size and duration as formulas.
+    """
 
-    `post_us` and `wait_us` are the stream's time for posts, and for waits once they need not wait.
-    `stream_rate` is time on the stream, `connection_rate` on an RDMA connection, which the stream
-    does not wait for, both [task kind, class]. `latency` is how long after a post its cell is set,
-    [class, whether it pays α]. Classes go by link, then by rank: class = link · slownesses +
-    slowness. `launch_us` is when the first tasks may start; `joins` says that the tasks of a
-    step take together as long as the longest. `jitter` is by what all of a task is multiplied.
+    kind: Lanes
+    cost_class: Lanes
+    size: Lanes | PerRank
+    duration_us: float | Floats | PerRank
+    pays_alpha: Lanes
+
+
+class TaskDurations(NamedTuple):
+    """Microseconds: `stream_us` keeps the stream busy, `task_us` of it passes before data moves;
+    `after_us` is the latency of a post, or the time of an RDMA write on its connection.
+    """
+
+    stream_us: Floats
+    task_us: Floats
+    after_us: Floats
+
+
+class Durations:
+    """The tables of a program's times.
+
+    Tables are [task kind, class]; classes go by link, then by rank: class = link · slownesses +
+    slowness. `launch_us` is when the first tasks may start; `joins` says that the tasks of a step
+    take together as long as the longest. `jitter` has the factors that all of a task is multiplied
+    with.
     """
 
     def __init__(
@@ -55,20 +82,35 @@ class Durations:
         self._of_end = found.of_end
         self._slownesses = len(factors)
         self._local = len(found.alpha_us)
-        self.factor: Floats = np.tile(factors, self._local + 1)
-        self.task_us: Floats = cost.task_us * self.factor
-        self.post_us: Floats = cost.post_us * self.factor
-        self.wait_us: Floats = cost.wait_us * self.factor
         protocol = cost.protocols.of(program.protocol)
         self.launch_us = protocol.launch_us
         self.joins = cost.joined_tasks == "longest"
         self.jitter = Jitter.of(program, cost)
         self.alpha_rule = AlphaRule.of(program, cost)
         self._is_rdma = np.repeat(np.append(found.is_rdma, False), len(factors))
+        factor = np.tile(factors, self._local + 1)
         stream, connection = _rates(cost, found.beta_us, per_byte(protocol.gbps))
-        self.stream_rate = np.repeat(stream, len(factors), axis=1) * self.factor
-        self.connection_rate = np.repeat(connection, len(factors), axis=1) * self.factor
-        self.latency = np.repeat(_latencies(cost, found), len(factors), axis=0)
+        self._stream_rate = np.repeat(stream, len(factors), axis=1) * factor
+        self._connection_rate = np.repeat(connection, len(factors), axis=1) * factor
+        self._start, self._handling, self._kernel = np.zeros((3, *self._stream_rate.shape))
+        self._start[[kind for kind in TaskKind if kind.moves_data]] = cost.task_us * factor
+        self._handling[POST], self._handling[WAIT] = cost.post_us * factor, cost.wait_us * factor
+        self._kernel[TaskKind.COMPUTE] = factor
+        self._latency = np.zeros((*self._stream_rate.shape, 2))
+        self._latency[POST] = np.repeat(_latencies(cost, found), len(factors), axis=0)
+
+    def times(self, columns: CostColumns) -> TaskDurations:
+        """Return the times of tasks alone, without jitter; columns are plain numbers here."""
+        kind, of, size, duration_us, pays_alpha = (np.asarray(column) for column in columns)
+        task_us = self._start[kind, of] * (size > 0)
+        stream_us = size * self._stream_rate[kind, of] + task_us + self._handling[kind, of]
+        stream_us = stream_us + duration_us * self._kernel[kind, of]
+        after_us = size * self._connection_rate[kind, of] + self._latency[kind, of, pays_alpha]
+        return TaskDurations(*map(np.asarray, (stream_us, task_us, after_us)))
+
+    def per_byte(self, kind: Lanes, of: Lanes) -> Floats:
+        """Return the microseconds per byte of data tasks while their data moves."""
+        return np.asarray(self._stream_rate[kind, of] + self._connection_rate[kind, of])
 
     def classes(self, ranks: Ints, ends: Ints) -> Lanes:
         """Return the class of lanes by their ranks and transport ends (-1: none): one number where
@@ -82,27 +124,69 @@ class Durations:
         same = len(found) > 0 and (found == found[0]).all()
         return int(found[0]) if same else found
 
-    def on_stream(self, kind: Lanes, of: Lanes, size: Ints) -> Floats:
-        """Return the stream's time for data tasks of so many bytes."""
-        return np.asarray(size * self.stream_rate[kind, of] + self.task_us[of] * (size > 0))
-
-    def on_connection(self, kind: Lanes, of: Lanes, size: Ints) -> Floats:
-        """Return the connection's time for RDMA writes."""
-        return np.asarray(size * self.connection_rate[kind, of])
-
-    def of_compute(self, of: Lanes, duration_us: npt.NDArray[np.float64]) -> Floats:
-        """Return the stream's time for kernels that take so long on a rank that is not slow."""
-        return np.asarray(duration_us * self.factor[of])
-
     def pays_alpha(self, of: Lanes, cell: Ints | int) -> Lanes:
-        """Return whether posts on these cells pay α: one number where all agree."""
+        """Return 1 for posts on these cells that pay α, else 0: one number where all agree."""
         pays = np.atleast_1d(self.alpha_rule.pays(cell, self._is_rdma[of])).astype(np.int8)
         same = len(pays) > 0 and (pays == pays[0]).all()
         return int(pays[0]) if same else pays
 
-    def of_post(self, of: Lanes, pays: Lanes) -> Floats:
-        """Return the latency of posts that pay α, or do not."""
-        return np.asarray(self.latency[of, pays])
+
+class BatchColumns:
+    """The columns of a batch's instructions, a lane for each rank; equal ones are looked up once
+    and are the same arrays.
+    """
+
+    def __init__(self, durations: Durations, ranks: IntArray) -> None:
+        self._durations, self._ranks = durations, ranks
+        self._classes: dict[object, Lanes] = {}
+        self._pays: dict[object, Lanes] = {}
+
+    def of(self, i: Instruction) -> CostColumns:
+        """Return the columns of an instruction."""
+        end = identity(i.end)
+        if end not in self._classes:
+            self._classes[end] = self._durations.classes(self._ranks, values_of(i.end))
+        cost_class = self._classes[end]
+        pays = self._pays_alpha(i, end, cost_class) if i.kind == POST else 0
+        return CostColumns(int(i.kind), cost_class, i.size, i.duration_us, pays)
+
+    def differing(self, instructions: Iterable[Instruction]) -> Iterator[npt.NDArray[Any]]:
+        """Yield the columns in which lanes differ, each once: where lanes agree in all of these,
+        all their tasks take the same times.
+        """
+        known = set()
+        for instruction in instructions:
+            for column in self.of(instruction):
+                if isinstance(column, (PerRank, np.ndarray)) and identity(column) not in known:
+                    known.add(identity(column))
+                    yield values_of(column)
+
+    def _pays_alpha(self, i: Instruction, end: object, cost_class: Lanes) -> Lanes:
+        known = identity(i.cell), end
+        if known not in self._pays:
+            cell = values_of(i.cell)
+            if self._durations.alpha_rule.is_by_number and isinstance(i.cell, PerRank):
+                cell = int(cell[0])  # numbers of notifies are the same for all lanes
+            self._pays[known] = self._durations.pays_alpha(cost_class, cell)
+        return self._pays[known]
+
+
+def identity(value: Any) -> object:
+    """Return a key that tells columns apart; valid as long as their arrays live."""
+    if isinstance(value, PerRank):
+        return value.key()
+    return ("array", id(value)) if isinstance(value, np.ndarray) else value
+
+
+def step_begins(joined: Ints, moves_data: Ints, first: Ints) -> IntArray:
+    """Return the places at which steps begin, in tasks listed stream by stream; streams begin at
+    `first`. Where steps take as long as their longest task, the last task of each takes that long,
+    and the others take nothing.
+    """
+    goes_on = (joined > 0) & moves_data
+    goes_on[1:] &= moves_data[:-1]
+    goes_on[first] = False
+    return np.flatnonzero(~goes_on)
 
 
 def _rates(cost: CostModel, beta: Floats, least: float) -> tuple[Floats, Floats]:
@@ -125,7 +209,7 @@ def _rates(cost: CostModel, beta: Floats, least: float) -> tuple[Floats, Floats]
 
 
 def _latencies(cost: CostModel, classes: LinkClasses) -> Floats:
-    """Return what notifies take, [link class or local, without or with α]."""
+    """Return the latencies of notifies, [link class or local, without or with α]."""
     latency = np.full((len(classes.alpha_us) + 1, 2), cost.notify_us)
     latency[:-1, 1] = classes.alpha_us
     latency[-1] = cost.inside_us

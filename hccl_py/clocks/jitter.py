@@ -1,4 +1,4 @@
-"""Chance: by how much tasks take longer than they should, the same on every machine.
+"""Jitter: factors by which tasks take longer by chance, the same on every machine.
 
 A task's factor follows from the model's seed, its rank, its stream and its place there. Of a number
 u, evenly spread from 0 to 1, it is 1 + jitter·u³/σ, where σ is the standard deviation of u³: most
@@ -41,8 +41,8 @@ def longer(seed: IntArray, index: IntArray, spread: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Jitter:
-    """What makes the factors of tasks: `spread` is by how much the largest is above 1; `seeds` has
-    a number for every stream, rank · streams + stream.
+    """The source of the factors of tasks: `spread` is by how much the largest is above 1; `seeds`
+    has a number for every stream, rank · streams + stream.
     """
 
     spread: float

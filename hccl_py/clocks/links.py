@@ -1,4 +1,4 @@
-"""What α and β every transport has: by the sort of link, or by the route through a network.
+"""α and β of every transport: by the sort of link, or by the route through a network.
 
 Transports with the same costs are one class; simulations look up durations by class.
 """
@@ -64,7 +64,7 @@ class Links:
 
     @cached_property
     def network(self) -> Network:
-        """What joins the ranks; only where there is a topology."""
+        """The network of the topology; ValueError where there is none."""
         if self.topology is None:
             raise ValueError("links of a program without a topology have no network")
         return network_of(self.topology, self.cost.shared_ports)
@@ -144,7 +144,7 @@ class Links:
         else:
             alpha = alpha + network.latency_us(rank, peer, ports, self.cost)
         factor = np.maximum.reduceat(slow[place], first) * self._slow_links.of_pairs(rank, peer)
-        if isinstance(network, ProductNetwork):  # a flow is one port wide, whatever the link is
+        if isinstance(network, ProductNetwork):  # a flow is one port wide on any link
             return np.stack([alpha * factor, alone * factor])
         betas = (1e-3 / rates.gbps * slow)[place] * routes.shares
         beta = np.maximum.reduceat(betas, first) / self.efficiency
@@ -153,8 +153,9 @@ class Links:
 
 
 def ports_of(topology: Topology, transports: Transports) -> Ports:
-    """Return where each end's data leaves its rank: RDMA by the port of RoCE; where there is a Clos
-    network, what is of the plane level1 by the port to it; and what is of hccs by its switch.
+    """Return the port at which each end's data leaves its rank: RDMA by that of RoCE; where there
+    is a Clos network, transports of the plane level1 by the port to it; those of hccs by its
+    switch.
     """
     of_plane = np.array([SWITCHED * (name == "hccs") for name in transports.planes], np.int8)
     ports = of_plane[transports.plane]

@@ -66,7 +66,7 @@ class Stragglers:
         return ranks + [f"link={a}-{b}:{factor:.15g}x" for a, b, factor in ends]
 
     def among(self, members: Sequence[int]) -> Stragglers:
-        """Return what of it concerns some ranks, numbered from 0 in the order given."""
+        """Return the part that concerns some ranks, numbered from 0 in the order given."""
         place = {rank: number for number, rank in enumerate(members)}
         ranks = [(place[rank], factor) for rank, factor in self.ranks if rank in place]
         names = {str(rank): str(number) for rank, number in place.items()}

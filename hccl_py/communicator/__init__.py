@@ -1,1 +1,1 @@
-"""How a call runs: the communicator, its groups, plans, arrays and measurement."""
+"""Running a call: the communicator, its groups, plans, arrays and measurement."""

@@ -4,9 +4,9 @@ Platforms get one flat contiguous array of native byte order per rank and side. 
 contiguous, or that overlap their output in a way that HCCL's in-place rules do not cover, are
 copied when the call begins; outputs that are not contiguous are written at its end.
 
-Whether a call works in place is part of the program that it records. Where all ranks' arrays are
-here, their addresses say it. Where others have theirs in other processes, the op and whether there
-is an `out` say it, which is the same everywhere, and what lies otherwise is copied.
+Programs for calls in place differ from others. Where all ranks' arrays are in this process, their
+addresses decide. Where some are in other processes, the op and the presence of an `out` decide,
+which are the same in all processes, and arrays that lie otherwise are copied.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from hccl_py.topology.topology import Topology
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 Output: TypeAlias = Array | Any
-"""An array, or None at a rank that has no output; which one, the caller of the op knows."""
-Likes: TypeAlias = Sequence[DeviceArray | None] | None
-"""For each local rank an array that lies where its arrays must, or None for the host."""
+"""An array, or None at a rank that has no output; the op's caller knows which."""
+Templates: TypeAlias = Sequence[DeviceArray | None] | None
+"""For each local rank an example array on its device, or None for the host."""
 Copies: TypeAlias = list[tuple[Array, Array]]
-"""Where to, and where from."""
+"""Pairs of a target and a source."""
 
 
 class MissingArrayError(ParameterError):
@@ -51,7 +51,7 @@ class MissingArrayError(ParameterError):
 
 @dataclass(frozen=True)
 class Data:
-    """What the arrays of a call say: its parameters, and what each local rank has.
+    """A call laid out: its parameters, and the arrays and shapes of each local rank.
 
     `inputs` are the users' arrays, None at ranks without one; `shapes` those of the outputs, None
     at ranks without one. At the ranks in `open` the op leaves open what the output holds.
@@ -76,7 +76,7 @@ class Arrays:
     loads: Copies = field(default_factory=list)
 
     def begin(self) -> None:
-        """Copy what the platform cannot take as it is."""
+        """Copy the arrays that the platform cannot take as they are."""
         for flat, array in self.loads:
             flat.reshape(array.shape)[...] = array
 
@@ -162,23 +162,23 @@ def place(
     out: Sequence[Array | None] | None,
     topology: Topology,
     local_ranks: range,
-    likes: Likes = None,
+    templates: Templates = None,
 ) -> Arrays:
-    """Bring a call's arrays into the form that platforms take, and find out whether it works in
-    place. New ones lie where those of `likes` do.
+    """Bring a call's arrays into the form that platforms take, and find out if it works in place.
+    New arrays are on the devices of `templates`.
     """
     op, dtype = data.op, data.op.dtype.numpy
-    likes = likes or [None] * len(local_ranks)
-    results = _results(data, out, local_ranks, likes)
+    templates = templates or [None] * len(local_ranks)
+    results = _results(data, out, local_ranks, templates)
     bytes_in, bytes_out = operator.user_bytes(op, topology.size)
     loads: Copies = []
     inputs = [
         _flat_input(array, bytes_in[rank] // op.unit, dtype, like, loads)
-        for rank, array, like in zip(local_ranks, data.inputs, likes, strict=True)
+        for rank, array, like in zip(local_ranks, data.inputs, templates, strict=True)
     ]
     outputs = [
         _flat_output(array, bytes_out[rank] // op.unit, dtype, like)
-        for rank, array, like in zip(local_ranks, results, likes, strict=True)
+        for rank, array, like in zip(local_ranks, results, templates, strict=True)
     ]
     offsets: list[int | None] = [None] * len(inputs)
     if out is not None:
@@ -204,16 +204,16 @@ def flat_arrays(
     inputs: Sequence[Array],
     ranks: int,
     local_ranks: range,
-    likes: Likes = None,
+    templates: Templates = None,
 ) -> Arrays:
     """Return arrays for flat inputs of the right sizes; in place, each input lies in its output, or
-    the other way round: at the beginning, or in the rank's own slot where the op says so. They lie
-    where those of `likes` do.
+    the other way round: at the beginning, or in the rank's own slot where the op says so. They are
+    on the devices of `templates`.
     """
     sizes = operator.user_bytes(op, ranks)[1] // op.unit
     given, taking = [], []
     for rank, array, like in zip(
-        local_ranks, inputs, likes or [None] * len(local_ranks), strict=True
+        local_ranks, inputs, templates or [None] * len(local_ranks), strict=True
     ):
         size = int(sizes[rank])
         if op.in_place or like is not None:
@@ -231,7 +231,7 @@ def flat_arrays(
 
 
 def _own_slot(op: OpParam, rank: int) -> tuple[int, int]:
-    """Return where input and output begin in what they share, in elements."""
+    """Return the first element of the input and of the output in the memory that they share."""
     slot = OPS[op.name].own_slot if op.in_place == InPlace.SLOT else 0
     begin = rank * op.size // op.unit
     return begin * (slot > 0), begin * (slot < 0)
@@ -240,7 +240,7 @@ def _own_slot(op: OpParam, rank: int) -> tuple[int, int]:
 def _flat_input(
     array: Array | None, size: int, dtype: np.dtype[Any], like: DeviceArray | None, loads: Copies
 ) -> Array:
-    """Return an array as one row; memory of its own where there is none, or none is needed."""
+    """Return an array as one row; new memory where there is no array, or none is needed."""
     if array is None or array.size != size:
         return np.empty(size, dtype, like=like)
     if array.flags.c_contiguous:
@@ -253,14 +253,14 @@ def _flat_input(
 def _flat_output(
     array: Array | None, size: int, dtype: np.dtype[Any], like: DeviceArray | None
 ) -> Array:
-    """Return an array as one row; memory of its own where it has gaps, too."""
+    """Return an array as one row; new memory also where the array has gaps."""
     if array is None or array.size != size or not array.flags.c_contiguous:
         return np.empty(size, dtype, like=like)
     return array.reshape(-1)
 
 
 def _gaps(outputs: list[Array], results: list[Array | None]) -> Copies:
-    """Return what results hold that are written at the end: gaps between parts stay as they are."""
+    """Return the copies that keep the gaps between parts in results that are not contiguous."""
     return [
         (flat, result)
         for flat, result in zip(outputs, results, strict=True)
@@ -269,9 +269,9 @@ def _gaps(outputs: list[Array], results: list[Array | None]) -> Copies:
 
 
 def _is_in_place_by_form(op: OpParam, out: object) -> bool:
-    """Whether a call works in place, told in the same way by every process: an op whose inputs and
-    outputs are equally long does where there is an `out`, and one with a root always, as its ranks
-    may well give different arrays.
+    """Return True if a call of several processes works in place: an op whose inputs and outputs are
+    equally long does where there is an `out`, one with a root always, as its ranks may give
+    different arrays.
     """
     facts = OPS[op.name]
     return facts.in_place and not facts.has_slots and (facts.rooted or out is not None)
@@ -284,7 +284,7 @@ def _move_in(
     offsets: Sequence[int | None],
     loads: Copies,
 ) -> None:
-    """Let inputs that do not begin where their outputs do be copied there."""
+    """Have inputs copied into their outputs where they do not begin there."""
     columns = zip(inputs, outputs, given, offsets, strict=True)
     for at, (flat, memory, array, offset) in enumerate(columns):
         if offset != 0:
@@ -294,7 +294,7 @@ def _move_in(
 
 
 def _move_out(inputs: list[Array], offsets: Sequence[int | None], loads: Copies) -> None:
-    """Let inputs that overlap their outputs be copied to memory of their own."""
+    """Have inputs that overlap their outputs copied to memory of their own."""
     for at, (flat, offset) in enumerate(zip(inputs, offsets, strict=True)):
         if offset is not None:
             inputs[at] = np.empty_like(flat)
@@ -305,14 +305,14 @@ def _results(
     data: Data,
     out: Sequence[Array | None] | None,
     local_ranks: range,
-    likes: Sequence[DeviceArray | None],
+    templates: Sequence[DeviceArray | None],
 ) -> list[Array | None]:
     """Return the arrays that the user gets: the given ones, checked, or new ones."""
     op, dtype = data.op, data.op.dtype.numpy
     if out is None:
         made: list[Array | None] = [
             None if shape is None or rank in data.open else np.empty(shape, dtype, like=like)
-            for rank, shape, like in zip(local_ranks, data.shapes, likes, strict=True)
+            for rank, shape, like in zip(local_ranks, data.shapes, templates, strict=True)
         ]
         for array in made if op.displs else ():  # what lies between displaced parts is 0
             if array is not None:

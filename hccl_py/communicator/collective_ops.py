@@ -1,13 +1,14 @@
-"""The collectives that a communicator offers: what each takes and gives.
+"""The collectives that a communicator offers: the inputs and outputs of each.
 
-A method says how its arguments are laid out (`communicator/collectives/`). Running is the same for
-all of them, and so are the arguments `out`, `executor`, `stream` and `async_op`.
+A method opens the call, lays out its arguments (`communicator/collectives/`) and runs it. Only the
+layout differs; the arguments `out`, `executor`, `stream` and `async_op` are those of all.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, overload
 
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from hccl_py.communicator.arrays import Data, Output
 from hccl_py.communicator.collectives import Inputs, Ranks, reduction
 from hccl_py.communicator.pending import Pending, Result
 from hccl_py.communicator.planning import ExecutorChoice
+from hccl_py.communicator.tensors import Tensors
 from hccl_py.enums import ReduceOp
 
 if TYPE_CHECKING:
@@ -24,12 +26,27 @@ if TYPE_CHECKING:
 
 Outputs: TypeAlias = Sequence[Output] | None
 Reduce: TypeAlias = str | ReduceOp
-Layout: TypeAlias = Callable[[Any, Any, Ranks], Data]
-"""From inputs, outputs and ranks to what a call says."""
+Rows: TypeAlias = npt.ArrayLike | None
+Pairs: TypeAlias = Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class CallArguments:
+    """The arguments of one call: `inputs` and `out` as arrays, and how to run it. `tensors` are the
+    caller's, None where it gave arrays.
+    """
+
+    inputs: Any
+    out: Any
+    ranks: Ranks
+    tensors: Tensors | None
+    executor: ExecutorChoice
+    stream: object
+    async_op: bool
 
 
 class EveryCall(TypedDict, total=False):
-    """What every collective takes: see `hccl_py.Communicator`."""
+    """Keywords of every collective: see `hccl_py.Communicator`."""
 
     out: Outputs
     executor: ExecutorChoice
@@ -37,39 +54,41 @@ class EveryCall(TypedDict, total=False):
 
 
 class Waiting(EveryCall, total=False):
-    """A call that comes back with its result."""
+    """Keywords of a call that returns its result."""
 
     async_op: Literal[False]
 
 
 class Async(EveryCall):
-    """A call that comes back at once."""
+    """Keywords of a call that returns at once."""
 
     async_op: Literal[True]
 
 
 class AnyCall(EveryCall, total=False):
-    """Either."""
+    """Keywords of either."""
 
     async_op: bool
 
 
 class CollectiveOps(ABC):
-    """The collectives, on what runs them."""
+    """The collectives: each lays out its arguments, and the communicator runs the call."""
 
     @abstractmethod
-    def _collective(
+    def _open_call(
         self,
         inputs: Any,
-        layout: Layout,
-        average: bool = False,
         *,
         out: Outputs = None,
         executor: ExecutorChoice = None,
         stream: object = None,
         async_op: bool = False,
-    ) -> Result | Pending:
-        """Lay out a call, plan it and run it."""
+    ) -> CallArguments:
+        """Open the communicator, and return a call's arguments with arrays in place of tensors."""
+
+    @abstractmethod
+    def _run_call(self, call: CallArguments, data: Data, average: bool = False) -> Result | Pending:
+        """Plan a call that has been laid out, and run it."""
 
     @overload
     def all_reduce(self, inputs: Inputs, op: Reduce = ..., **how: Unpack[Waiting]) -> Result: ...
@@ -84,12 +103,9 @@ class CollectiveOps(ABC):
         divided by the number of ranks after it, of floats only; HCCL has none.
         """
         reduce, average = reduction(op)
-        return self._collective(
-            inputs,
-            lambda i, _, ranks: collectives.same("all_reduce", i, ranks, reduce=reduce),
-            average,
-            **how,
-        )
+        call = self._open_call(inputs, **how)
+        data = collectives.same("all_reduce", call.inputs, call.ranks, reduce=reduce)
+        return self._run_call(call, data, average)
 
     @overload
     def all_gather(self, inputs: Inputs, **how: Unpack[Waiting]) -> Result: ...
@@ -101,35 +117,20 @@ class CollectiveOps(ABC):
         All inputs have one shape and data type. They may lie at the beginning of their outputs, or
         each in its rank's slot.
         """
-        return self._collective(
-            inputs, lambda i, _, ranks: collectives.same("all_gather", i, ranks), **how
-        )
+        call = self._open_call(inputs, **how)
+        data = collectives.same("all_gather", call.inputs, call.ranks)
+        return self._run_call(call, data)
 
     @overload
     def all_gather_v(
-        self,
-        inputs: Inputs,
-        counts: npt.ArrayLike | None = ...,
-        *,
-        displs: npt.ArrayLike | None = ...,
-        **how: Unpack[Waiting],
+        self, inputs: Inputs, counts: Rows = ..., *, displs: Rows = ..., **how: Unpack[Waiting]
     ) -> Result: ...
     @overload
     def all_gather_v(
-        self,
-        inputs: Inputs,
-        counts: npt.ArrayLike | None = ...,
-        *,
-        displs: npt.ArrayLike | None = ...,
-        **how: Unpack[Async],
+        self, inputs: Inputs, counts: Rows = ..., *, displs: Rows = ..., **how: Unpack[Async]
     ) -> Pending: ...
     def all_gather_v(
-        self,
-        inputs: Inputs,
-        counts: npt.ArrayLike | None = None,
-        *,
-        displs: npt.ArrayLike | None = None,
-        **how: Unpack[AnyCall],
+        self, inputs: Inputs, counts: Rows = None, *, displs: Rows = None, **how: Unpack[AnyCall]
     ) -> Result | Pending:
         """Give every rank all inputs, which may differ along the first axis and be None.
 
@@ -137,13 +138,11 @@ class CollectiveOps(ABC):
         of the outputs each begins, by default packed in rank order; rows between are 0, or stay as
         they are in `out`.
         """
-        return self._collective(
-            inputs,
-            lambda i, out, ranks: collectives.blocks(
-                "all_gather_v", i, ranks, counts, displs, out=out
-            ),
-            **how,
+        call = self._open_call(inputs, **how)
+        data = collectives.blocks(
+            "all_gather_v", call.inputs, call.ranks, counts, displs, out=call.out
         )
+        return self._run_call(call, data)
 
     @overload
     def reduce_scatter(
@@ -160,12 +159,9 @@ class CollectiveOps(ABC):
         in their ranks' parts.
         """
         reduce, average = reduction(op)
-        return self._collective(
-            inputs,
-            lambda i, _, ranks: collectives.same("reduce_scatter", i, ranks, reduce=reduce),
-            average,
-            **how,
-        )
+        call = self._open_call(inputs, **how)
+        data = collectives.same("reduce_scatter", call.inputs, call.ranks, reduce=reduce)
+        return self._run_call(call, data, average)
 
     @overload
     def reduce_scatter_v(
@@ -174,7 +170,7 @@ class CollectiveOps(ABC):
         counts: npt.ArrayLike,
         op: Reduce = ...,
         *,
-        displs: npt.ArrayLike | None = ...,
+        displs: Rows = ...,
         **how: Unpack[Waiting],
     ) -> Result: ...
     @overload
@@ -184,7 +180,7 @@ class CollectiveOps(ABC):
         counts: npt.ArrayLike,
         op: Reduce = ...,
         *,
-        displs: npt.ArrayLike | None = ...,
+        displs: Rows = ...,
         **how: Unpack[Async],
     ) -> Pending: ...
     def reduce_scatter_v(
@@ -193,7 +189,7 @@ class CollectiveOps(ABC):
         counts: npt.ArrayLike,
         op: Reduce = ReduceOp.SUM,
         *,
-        displs: npt.ArrayLike | None = None,
+        displs: Rows = None,
         **how: Unpack[AnyCall],
     ) -> Result | Pending:
         """Give rank r its `counts[r]` rows of the reduction of all inputs: `sum`, `max` or `min`.
@@ -201,13 +197,11 @@ class CollectiveOps(ABC):
         They begin at row `displs[r]` of the inputs, by default packed in rank order.
         """
         reduce = op if isinstance(op, ReduceOp) else ReduceOp.parse(op)
-        return self._collective(
-            inputs,
-            lambda i, _, ranks: collectives.blocks(
-                "reduce_scatter_v", i, ranks, counts, displs, reduce=reduce
-            ),
-            **how,
+        call = self._open_call(inputs, **how)
+        data = collectives.blocks(
+            "reduce_scatter_v", call.inputs, call.ranks, counts, displs, reduce=reduce
         )
+        return self._run_call(call, data)
 
     @overload
     def broadcast(self, inputs: Inputs, root: int = ..., **how: Unpack[Waiting]) -> Result: ...
@@ -218,11 +212,9 @@ class CollectiveOps(ABC):
 
         HCCL broadcasts in place: give the same arrays as `inputs` and `out`.
         """
-        return self._collective(
-            inputs,
-            lambda i, out, ranks: collectives.from_root("broadcast", i, ranks, root, out),
-            **how,
-        )
+        call = self._open_call(inputs, **how)
+        data = collectives.from_root("broadcast", call.inputs, call.ranks, root, call.out)
+        return self._run_call(call, data)
 
     @overload
     def reduce(
@@ -241,12 +233,9 @@ class CollectiveOps(ABC):
         afterwards is open, as in HCCL.
         """
         reduce, average = reduction(op)
-        return self._collective(
-            inputs,
-            lambda i, _, ranks: collectives.same("reduce", i, ranks, reduce=reduce, root=root),
-            average,
-            **how,
-        )
+        call = self._open_call(inputs, **how)
+        data = collectives.same("reduce", call.inputs, call.ranks, reduce=reduce, root=root)
+        return self._run_call(call, data, average)
 
     @overload
     def scatter(self, inputs: Inputs, root: int = ..., **how: Unpack[Waiting]) -> Result: ...
@@ -257,11 +246,9 @@ class CollectiveOps(ABC):
 
         The others' inputs may be None; they are not looked at.
         """
-        return self._collective(
-            inputs,
-            lambda i, out, ranks: collectives.from_root("scatter", i, ranks, root, out),
-            **how,
-        )
+        call = self._open_call(inputs, **how)
+        data = collectives.from_root("scatter", call.inputs, call.ranks, root, call.out)
+        return self._run_call(call, data)
 
     @overload
     def gather(self, inputs: Inputs, root: int = ..., **how: Unpack[Waiting]) -> Result: ...
@@ -272,9 +259,9 @@ class CollectiveOps(ABC):
 
         The others' outputs are None, in `out` too.
         """
-        return self._collective(
-            inputs, lambda i, _, ranks: collectives.same("gather", i, ranks, root=root), **how
-        )
+        call = self._open_call(inputs, **how)
+        data = collectives.same("gather", call.inputs, call.ranks, root=root)
+        return self._run_call(call, data)
 
     @overload
     def all_to_all(self, inputs: Inputs, **how: Unpack[Waiting]) -> Result: ...
@@ -282,37 +269,37 @@ class CollectiveOps(ABC):
     def all_to_all(self, inputs: Inputs, **how: Unpack[Async]) -> Pending: ...
     def all_to_all(self, inputs: Inputs, **how: Unpack[AnyCall]) -> Result | Pending:
         """Give rank r part r of every input, in rank order; inputs are cut along the first axis."""
-        return self._collective(
-            inputs, lambda i, _, ranks: collectives.same("all_to_all", i, ranks), **how
-        )
+        call = self._open_call(inputs, **how)
+        data = collectives.same("all_to_all", call.inputs, call.ranks)
+        return self._run_call(call, data)
 
     @overload
     def all_to_all_v(
         self,
         inputs: Sequence[Any],
-        counts: npt.ArrayLike | None = ...,
+        counts: Rows = ...,
         *,
-        send_displs: npt.ArrayLike | None = ...,
-        recv_displs: npt.ArrayLike | None = ...,
+        send_displs: Rows = ...,
+        recv_displs: Rows = ...,
         **how: Unpack[Waiting],
     ) -> Result: ...
     @overload
     def all_to_all_v(
         self,
         inputs: Sequence[Any],
-        counts: npt.ArrayLike | None = ...,
+        counts: Rows = ...,
         *,
-        send_displs: npt.ArrayLike | None = ...,
-        recv_displs: npt.ArrayLike | None = ...,
+        send_displs: Rows = ...,
+        recv_displs: Rows = ...,
         **how: Unpack[Async],
     ) -> Pending: ...
     def all_to_all_v(
         self,
         inputs: Sequence[Any],
-        counts: npt.ArrayLike | None = None,
+        counts: Rows = None,
         *,
-        send_displs: npt.ArrayLike | None = None,
-        recv_displs: npt.ArrayLike | None = None,
+        send_displs: Rows = None,
+        recv_displs: Rows = None,
         **how: Unpack[AnyCall],
     ) -> Result | Pending:
         """Send `counts[i][j]` rows from every rank i to every rank j.
@@ -321,13 +308,13 @@ class CollectiveOps(ABC):
         `send_displs[i][j]` and `recv_displs[j][i]` say. Without counts every input is a list of
         arrays, one for each receiver.
         """
-        return self._collective(
-            inputs,
-            lambda i, out, ranks: collectives.exchange(
-                "all_to_all_v", i, ranks, counts, send_displs, recv_displs, out=out
-            ),
-            **how,
+        call = self._open_call(inputs, **how)
+        data = collectives.exchange(
+            "all_to_all_v",
+            *(call.inputs, call.ranks, counts, send_displs, recv_displs),
+            out=call.out,
         )
+        return self._run_call(call, data)
 
     @overload
     def all_to_all_vc(
@@ -341,22 +328,20 @@ class CollectiveOps(ABC):
         self, inputs: Inputs, matrix: npt.ArrayLike, **how: Unpack[AnyCall]
     ) -> Result | Pending:
         """Send `matrix[i][j]` rows from every rank i to every rank j, packed in rank order."""
-        return self._collective(
-            inputs,
-            lambda i, out, ranks: collectives.exchange("all_to_all_vc", i, ranks, matrix, out=out),
-            **how,
-        )
+        call = self._open_call(inputs, **how)
+        data = collectives.exchange("all_to_all_vc", call.inputs, call.ranks, matrix, out=call.out)
+        return self._run_call(call, data)
 
     @overload
     def send_recv(
-        self, inputs: Inputs, pairs: Sequence[Sequence[int]] | None = ..., **how: Unpack[Waiting]
+        self, inputs: Inputs, pairs: Pairs | None = ..., **how: Unpack[Waiting]
     ) -> Result: ...
     @overload
     def send_recv(
-        self, inputs: Inputs, pairs: Sequence[Sequence[int]] | None = ..., **how: Unpack[Async]
+        self, inputs: Inputs, pairs: Pairs | None = ..., **how: Unpack[Async]
     ) -> Pending: ...
     def send_recv(
-        self, inputs: Inputs, pairs: Sequence[Sequence[int]] | None = None, **how: Unpack[AnyCall]
+        self, inputs: Inputs, pairs: Pairs | None = None, **how: Unpack[AnyCall]
     ) -> Result | Pending:
         """Send the input of `src` to `dst` for all `pairs` (src, dst); by default every rank r
         sends to (r + 1) mod N.
@@ -364,20 +349,20 @@ class CollectiveOps(ABC):
         HCCL's Send at one rank, Recv at the other. All messages have one shape. Ranks that send
         nothing have None as input, those that receive nothing as output.
         """
-        return self._collective(
-            inputs, lambda i, out, ranks: collectives.ring(i, ranks, pairs, out), **how
-        )
+        call = self._open_call(inputs, **how)
+        data = collectives.ring(call.inputs, call.ranks, pairs, call.out)
+        return self._run_call(call, data)
 
     @overload
     def batch_send_recv(
-        self, inputs: Sequence[Any], pairs: Sequence[Sequence[int]], **how: Unpack[Waiting]
+        self, inputs: Sequence[Any], pairs: Pairs, **how: Unpack[Waiting]
     ) -> Result: ...
     @overload
     def batch_send_recv(
-        self, inputs: Sequence[Any], pairs: Sequence[Sequence[int]], **how: Unpack[Async]
+        self, inputs: Sequence[Any], pairs: Pairs, **how: Unpack[Async]
     ) -> Pending: ...
     def batch_send_recv(
-        self, inputs: Sequence[Any], pairs: Sequence[Sequence[int]], **how: Unpack[AnyCall]
+        self, inputs: Sequence[Any], pairs: Pairs, **how: Unpack[AnyCall]
     ) -> Result | Pending:
         """Send any messages at once, also several between two ranks, and to oneself.
 
@@ -385,17 +370,18 @@ class CollectiveOps(ABC):
         the list; with (src, dst), its input is a list with one array for each message. What a rank
         receives lies packed in its output, in the order of the list; None where that is nothing.
         """
-        return self._collective(
-            inputs, lambda i, out, ranks: collectives.batch(i, ranks, pairs, out), **how
-        )
+        call = self._open_call(inputs, **how)
+        data = collectives.batch(call.inputs, call.ranks, pairs, call.out)
+        return self._run_call(call, data)
 
     @overload
     def barrier(self, **how: Unpack[Waiting]) -> Result: ...
     @overload
     def barrier(self, **how: Unpack[Async]) -> Pending: ...
     def barrier(self, **how: Unpack[AnyCall]) -> Result | Pending:
-        """Let nobody go on before everybody has come; there are no outputs.
+        """Hold every rank until all ranks have made the call; there are no outputs.
 
         HCCL's all-reduce of 8 elements on internal memory, with all-reduce's executors and tag.
         """
-        return self._collective((), lambda i, _, ranks: collectives.barrier(ranks), **how)
+        call = self._open_call((), **how)
+        return self._run_call(call, collectives.barrier(call.ranks))

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from hccl_py.call.config import Config
 from hccl_py.call.op_param import OpParam
-from hccl_py.communicator.arrays import Arrays, place
-from hccl_py.communicator.collective_ops import CollectiveOps, Layout, Outputs
+from hccl_py.communicator.arrays import Arrays, Data, place
+from hccl_py.communicator.collective_ops import CallArguments, CollectiveOps, Outputs
 from hccl_py.communicator.collectives import Ranks, averaged, check_average
 from hccl_py.communicator.device_arrays import DeviceArray, is_array
 from hccl_py.communicator.domain import Domain, domain_of
 from hccl_py.communicator.groups import check_name, members_of, members_of_colors
 from hccl_py.communicator.pending import CallQueue, Pending, Result
-from hccl_py.communicator.planning import BatchingWarning, Plan, Planner, idle
 from hccl_py.communicator.planning import ExecutorChoice as Choice
-from hccl_py.communicator.tensors import Tensors, tensors_in
+from hccl_py.communicator.planning import Plan, Planner, idle
+from hccl_py.communicator.tensors import tensors_in
 from hccl_py.enums import Mode
 from hccl_py.errors import NotSupportedError, ParameterError, PeerLostError
 from hccl_py.operators import make_operator
@@ -54,9 +54,6 @@ if TYPE_CHECKING:
     from hccl_py.tuning.table import TuningTable
 
 
-__all__ = ["BatchingWarning", "Communicator", "Pending", "Plan", "Result"]
-
-
 class Communicator(CollectiveOps):
     """A communication domain of N ranks.
 
@@ -79,7 +76,7 @@ class Communicator(CollectiveOps):
       offered, by default False;
     - `ruleset`: the release of HCCL whose rules choose, `cann-2025.07` or `cann-2026.08`;
       HCCL_PY_RULESET, by default the newest;
-    - `zero_copy`: whether users' memory counts as registered with all ranks, of which HCCL makes
+    - `zero_copy`: true if users' memory counts as registered with all ranks, of which HCCL makes
       use on Atlas A3, where all_reduce and reduce_scatter then overwrite their inputs;
       HCCL_PY_ZERO_COPY, by default False;
     - `wire`: what carries the messages of platforms with real processes, `gloo` or `mpi`, also
@@ -91,11 +88,11 @@ class Communicator(CollectiveOps):
     processes this is. A process may own some of the ranks only (`local_ranks`); then all processes
     make the same calls, each with the arrays of its own ranks.
 
-    `selection` says who chooses executors: HCCL's `rules`; `cost`, which times every one that suits
+    `selection` is the way to choose: HCCL's `rules`; `cost`, which times every executor that suits
     with a cost model, `cost` or else the product's, and takes the fastest; or a tuning table, or
     its file.
 
-    `domain` says all of this at once, as groups have it from their parent; the others are left out.
+    `domain` stands for all other arguments: a group has it from its parent.
 
     The ops of a communicator share its buffers: calls, from several threads too, run one after
     another, in the order in which they were made. Different communicators, also of the same ranks,
@@ -170,7 +167,7 @@ class Communicator(CollectiveOps):
             self.topology, self.config, self.registry, self.name, domain.chooser
         )
         self._session: Session | None = None
-        self._likes: Sequence[DeviceArray] | None = None
+        self._templates: Sequence[DeviceArray] | None = None
         self._calls = CallQueue()
         self._opening, self._planning = threading.Lock(), threading.Lock()
         self._group_numbers = itertools.count(1)
@@ -188,7 +185,7 @@ class Communicator(CollectiveOps):
 
     @property
     def clock(self) -> str:
-        """What this platform's run times are: `wall` or `model`."""
+        """The source of this platform's run times: `wall` or `model`."""
         return self._platform.clock
 
     # ---- groups ----
@@ -295,30 +292,26 @@ class Communicator(CollectiveOps):
         return self._platform.launch(work, self.topology, self.config, self._schedule)
 
     def exchange(self, data: bytes) -> list[bytes]:
-        """Return what every process gave, in the order of their first ranks; all of them call it,
-        and it takes its turn among the calls.
-
-        Where this process owns all ranks, that is what it gave.
+        """Return the data of every process, in the order of their first ranks; its own alone where
+        this process owns all ranks. Every process calls it, and it takes its turn among the calls.
         """
         return self._calls.run(partial(self._open_session().gather, data))
 
     def synchronize(self) -> None:
-        """Return when all calls have ended, also those that a device is still at; raises what one
-        of them has raised.
-        """
+        """Wait until all calls have ended, on devices too; raise the error of one that failed."""
         session = self._open_session()
         if isinstance(session, Asynchronous):
             self._calls.run(session.synchronize)
 
     @property
-    def likes(self) -> Sequence[DeviceArray | None] | None:
-        """For each local rank an array that lies where its arrays must; None for the host."""
+    def placement_templates(self) -> Sequence[DeviceArray] | None:
+        """An example array on each local rank's device; None where arrays are the host's."""
         self._open_session()
-        return self._likes
+        return self._templates
 
     def close(self) -> None:
-        """Release everything that the communicator holds, after the calls that were made before;
-        it cannot run afterwards.
+        """Release everything that the communicator holds, after the calls made before; afterwards
+        it cannot run.
         """
         with self._opening:
             self._is_closed = True
@@ -327,8 +320,8 @@ class Communicator(CollectiveOps):
         self._calls.join()
 
     def abort(self, why: str) -> None:
-        """End the call that runs, if one does, at all ranks and with PeerLostError, and what waits
-        for its turn with ParameterError; then close. Another thread than the call's does so; on
+        """End the running call, if any, at all ranks with PeerLostError, and the calls that wait
+        for their turn with ParameterError; then close. Another thread than the call's does so; on
         platforms that cannot end a call, and over messages, this waits for its end.
         """
         self._calls.fail_pending()
@@ -354,63 +347,54 @@ class Communicator(CollectiveOps):
     def __repr__(self) -> str:
         return f"Communicator({self.topology.description}, {self._platform.name})"
 
-    def _collective(
+    def _open_call(
         self,
         inputs: Any,
-        layout: Layout,
-        average: bool = False,
         *,
         out: Outputs = None,
         executor: Choice = None,
         stream: object = None,
         async_op: bool = False,
-    ) -> Result | Pending:
-        """Run a call, unless it has no data: HCCL looks at nothing else first."""
-        session = self._open_session()
-        local = session.local_ranks
-        likes = self._likes
-        tensors = tensors_in(inputs, out, local, likes) if "torch" in sys.modules else None
-        if tensors is not None:
-            inputs, out = tensors.inputs, tensors.out
-        if is_array(out) and len(local) == 1:
-            out = [out]
-        data = layout(inputs, out, Ranks(self.topology, local, self.exchange, likes))
-        operator, op = make_operator(data.op.name), replace(data.op, mode=self.config.mode)
-        plan = self._planner.nothing(op) if idle(op) else None
-        if plan is None:
+    ) -> CallArguments:
+        local, templates = self._open_session().local_ranks, self._templates
+        tensors = tensors_in(inputs, out, local, templates) if "torch" in sys.modules else None
+        arrays_in, arrays_out = (inputs, out) if tensors is None else (tensors.inputs, tensors.out)
+        if is_array(arrays_out) and len(local) == 1:
+            arrays_out = [arrays_out]
+        ranks = Ranks(self.topology, local, self.exchange, templates)
+        return CallArguments(arrays_in, arrays_out, ranks, tensors, executor, stream, async_op)
+
+    def _run_call(self, call: CallArguments, data: Data, average: bool = False) -> Result | Pending:
+        """Plan and run a call; HCCL checks nothing of one without data."""
+        session, local = self._open_session(), call.ranks.local
+        name, op = data.op.name, replace(data.op, mode=self.config.mode)
+        operator = make_operator(name)
+        empty = self._planner.nothing(op) if idle(op) else None
+        if empty is None:
             operator.check(op, self.topology)
             if average:
                 check_average(op)
-        data = replace(data, op=op if plan is None else plan.op)
-        arrays = place(operator, data, out, self.topology, local, likes)
-        plan = plan or self.plan(arrays.op, executor)
-        sums = [at for at, rank in enumerate(local) if rank not in data.open] if average else ()
-        call = partial(self._run, session, plan, arrays, stream, sums, tensors)
-        if not async_op:
-            return self._calls.run(call)
+        data = replace(data, op=op if empty is None else empty.op)
+        arrays = place(operator, data, call.out, self.topology, local, call.ranks.templates)
+        plan = empty or self.plan(arrays.op, call.executor)
+        sums = [at for at, rank in enumerate(local) if rank not in data.open] if average else []
+
+        def run() -> Result:
+            _execute(session, plan, arrays, call.stream)
+            outputs = arrays.finish() if plan.op.name != "barrier" else []
+            if sums:
+                averaged([outputs[at] for at in sums], self.size)
+            if call.tensors is not None:
+                outputs = call.tensors.outputs(outputs)
+            return Result(outputs, plan.selection, plan.program)
+
+        if not call.async_op:
+            return self._calls.run(run)
         if not isinstance(session, Asynchronous):
-            return self._start(data.op.name, call)
-        pending = Pending(data.op.name, self._calls, call)  # enqueued: the device is at it
+            return self._start(name, run)
+        pending = Pending(name, self._calls, run)  # the device runs what is enqueued here
         self._calls.run(pending.run)()
         return pending
-
-    def _run(
-        self,
-        session: Session,
-        plan: Plan,
-        arrays: Arrays,
-        stream: object,
-        sums: Sequence[int],
-        tensors: Tensors | None,
-    ) -> Result:
-        """Run a planned call; outputs at the places in `sums` become averages."""
-        _execute(session, plan, arrays, stream)
-        outputs = arrays.finish() if plan.op.name != "barrier" else []
-        if sums:
-            averaged([outputs[at] for at in sums], self.size)
-        if tensors is not None:
-            outputs = tensors.outputs(outputs)
-        return Result(outputs, plan.selection, plan.program)
 
     def _start(self, name: str, call: Callable[[], Result]) -> Pending:
         if not self._has_worker:  # which ends with the communicator, closed or not
@@ -445,7 +429,7 @@ class Communicator(CollectiveOps):
                 "Make a communicator of as many ranks as the job has.",
             )
         if isinstance(session, OnDevice):
-            self._likes = session.likes
+            self._templates = session.likes
             if session.inline_reductions is not None:
                 self._planner.limit(session.inline_reductions)
                 self.topology = self._planner.topology

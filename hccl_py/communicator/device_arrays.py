@@ -40,7 +40,7 @@ def tensor_of_bits(array: npt.NDArray[Any], dtype: Any) -> Tensor:
 
 
 class Flags(NamedTuple):
-    """What numpy's `flags` says of an array."""
+    """The part of numpy's `flags` that a call looks at."""
 
     c_contiguous: bool
     writeable: bool = True
@@ -92,7 +92,7 @@ class DeviceArray:
 
     @property
     def flags(self) -> Flags:
-        """Whether it is contiguous; tensors can be written."""
+        """Contiguity, as numpy's `flags`; tensors can always be written."""
         return Flags(bool(self.tensor.is_contiguous()))
 
     def reshape(self, *shape: Any) -> DeviceArray:
@@ -145,17 +145,17 @@ class DeviceArray:
 
 
 def is_array(found: object) -> bool:
-    """Whether something is an array, here or in a device's memory; masked ones are none."""
+    """Return True for an array in the host's or a device's memory; masked arrays do not count."""
     return isinstance(found, (np.ndarray, DeviceArray)) and not isinstance(found, np.ma.MaskedArray)
 
 
 def is_on_host(like: DeviceArray | None) -> bool:
-    """Whether arrays like this one lie in the host's memory: None stands for numpy's own."""
+    """Return True if arrays like this one lie in the host's memory; None stands for numpy's own."""
     return like is None or like.tensor.device.type == "cpu"
 
 
 def address_of(array: Any) -> int:
-    """Return where an array's first element lies."""
+    """Return the address of an array's first element."""
     if isinstance(array, DeviceArray):
         return int(array.tensor.data_ptr())
     address: int = array.__array_interface__["data"][0]
@@ -233,7 +233,7 @@ def _may_share_memory(like: DeviceArray, one: Any, other: Any) -> bool:
 
 
 def _span(array: Any) -> tuple[int, int]:
-    """Return where an array begins and ends; torch has no negative steps."""
+    """Return the addresses of an array's begin and end; torch has no negative steps."""
     if not array.size:
         return 0, 0
     behind = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))

@@ -1,4 +1,4 @@
-"""What a communicator is made of, and how arguments say it."""
+"""The parts of a communicator, made from its arguments."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Domain:
-    """What a communicator is made of: where its ranks are and what serves them. `name` is what tags
-    carry, `group` what platforms are told, `ranks` has the numbers that the members of a group have
-    in their `parent`.
+    """The parts of a communicator. `name` is part of its tags, `group` the group that a session is
+    opened for; `ranks` has the numbers of a group's members in its `parent`.
     """
 
     topology: Topology
@@ -109,7 +108,7 @@ def _platform(platform: str | Platform) -> Platform:
 def _chooser(
     selection: str | os.PathLike[str] | TuningTable, cost: CostModel | None, config: Config
 ) -> ExecutorChooser | None:
-    """Return what chooses executors in place of HCCL's rules, if anything does."""
+    """Return the chooser of executors in place of HCCL's rules; None for the rules."""
     if selection == "rules" and cost is None:
         return None
     from hccl_py.tuning.choose import chooser_of, format_selection

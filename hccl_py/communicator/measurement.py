@@ -59,8 +59,8 @@ class SizeResult:
 
 @dataclass(frozen=True)
 class Measurement:
-    """How plans are measured: `warmup` iterations, then `iters` timed ones; whether the result of
-    the last one is checked. `progress` is called after every iteration.
+    """A way to measure plans: `warmup` iterations, then `iters` timed ones; with `check` the result
+    of the last one is checked. `progress` is called after every iteration.
     """
 
     comm: Communicator
@@ -78,7 +78,7 @@ class Measurement:
         operator = make_operator(op.name)
         mine, right = self._data(operator, op)
         given = [values.copy() for values in mine] if overwrites_inputs(plan.program) else mine
-        arrays = flat_arrays(operator, op, given, ranks, local, self.comm.likes)
+        arrays = flat_arrays(operator, op, given, ranks, local, self.comm.placement_templates)
         seconds = self._time(plan, arrays, mine, right, progress)
         found = [host_copy(output) for output in arrays.outputs] if self.check else []
         wrong = first_wrong(found, right, local) if self.check else None
@@ -105,8 +105,8 @@ class Measurement:
 
         op, program, topology = plan.op, plan.program, self.comm.topology
         mine, _ = self._data(make_operator(op.name), op)
-        local, likes = self.comm.local_ranks, self.comm.likes
-        arrays = flat_arrays(make_operator(op.name), op, mine, self.comm.size, local, likes)
+        local, templates = self.comm.local_ranks, self.comm.placement_templates
+        arrays = flat_arrays(make_operator(op.name), op, mine, self.comm.size, local, templates)
         for _ in range(self.warmup):
             self.comm.run_plan(plan, arrays)
         self.comm.synchronize()
@@ -116,7 +116,7 @@ class Measurement:
         return Timeline(program, links, times.start_us, times.end_us, times.end_us, behind)
 
     def _data(self, operator: Operator, op: OpParam) -> tuple[list[Array], list[Array | None]]:
-        """Return inputs and right outputs of the local ranks; no outputs where nobody checks."""
+        """Return inputs and right outputs of the local ranks; no outputs where none are checked."""
         local = self.comm.local_ranks
         inputs = inputs_of(op, self.comm.size)
         right = expected_outputs(operator, op, inputs) if self.check else []
@@ -146,7 +146,7 @@ class Measurement:
         """
         total, overwritten = 0.0, overwrites_inputs(plan.program)
         self.comm.expect(plan, self.warmup + self.iters)
-        self.comm.exchange(b"")  # everybody begins at once
+        self.comm.exchange(b"")  # all processes begin at once
         for iteration in range(-self.warmup, self.iters):
             if self.check and iteration == self.iters - 1:
                 poison(arrays.outputs, right)

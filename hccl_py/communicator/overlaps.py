@@ -1,4 +1,4 @@
-"""Memory that inputs and outputs share: what HCCL calls in place, and what nobody can mean."""
+"""Memory that inputs and outputs share: in place as HCCL defines it, or an error."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 def refuse_shared(op: str, inputs: list[Array], outputs: list[Array], local_ranks: range) -> None:
-    """Refuse outputs that overlap another rank's input or output: their order would be anybody's
-    guess.
+    """Refuse outputs that overlap another rank's input or output: the order of writes would be
+    undefined.
     """
     spans = []
     for rank, i, o in zip(local_ranks, inputs, outputs, strict=True):
@@ -75,8 +75,8 @@ def refuse_in_place(operator: Operator, offsets: list[int | None], local_ranks: 
 
 
 def is_in_place(op: OpParam, offsets: list[int | None], local_ranks: range) -> bool:
-    """Whether all ranks' inputs lie in their outputs as HCCL allows it: at the same address, or one
-    of both in the rank's own slot of the other.
+    """Return True if all ranks' inputs lie in their outputs as HCCL allows: at the same address, or
+    one of the two in the rank's own slot of the other.
     """
     slot = op.size * OPS[op.name].own_slot
     pairs = list(zip(local_ranks, offsets, strict=True))
@@ -94,7 +94,7 @@ def _bounds(array: Array) -> tuple[int, int]:
 
 
 def offset_of(flat_in: Array, flat_out: Array) -> int | None:
-    """Return where the input begins in the output, in bytes; None where they do not overlap."""
+    """Return the byte of the output at which the input begins; None where they do not overlap."""
     (start, stop), (low, high) = _bounds(flat_in), _bounds(flat_out)
     if start >= high or low >= stop or not flat_in.nbytes:
         return None

@@ -1,10 +1,10 @@
-"""What a call gives back, and calls that nobody waits for yet.
+"""Results of calls, and calls that run while their caller goes on.
 
     caller: all_reduce ─► planned ─┐ async_op                      wait ─► Result
     worker:                        └─► its turn ─► runs ─► Pending ──┘
 
-The calls of a communicator run one at a time, in the order in which they were made, whoever runs
-them: a call that is waited for in its caller's thread, the others in one worker.
+The calls of a communicator run one at a time, in the order in which they were made: a call that its
+caller waits for in the caller's thread, the others in one worker.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Result:
-    """What a call did; `outputs` has one array per local rank, None where a rank has no output.
+    """The result of a call; `outputs` has one array per local rank, None where a rank has none.
     They are tensors where the inputs were.
 
     Where a count of 0 left nothing to do, the selection names no executor and the program has no
@@ -77,7 +77,7 @@ class Pending:
         )
 
     def is_completed(self) -> bool:
-        """Whether the call has ended, well or not."""
+        """Return True if the call has ended, with a result or an error."""
         return self._future.done()
 
     @property
@@ -101,7 +101,7 @@ class Pending:
         self._future.add_done_callback(call)
 
     def run(self) -> Callable[[], None]:
-        """Make the call; return what lets those who wait go on."""
+        """Make the call; return a function that wakes the threads that wait for it."""
         call, self._call = self._call, None
         assert call is not None
         try:
@@ -126,14 +126,14 @@ class CallQueue:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._waiting: deque[object] = deque()  # a Pending, or whatever stands for a caller
+        self._waiting: deque[object] = deque()  # a Pending, or an object for a waiting caller
         self._runs = 0  # the thread whose call runs, 0 where none does
         self._worker: threading.Thread | None = None
         self._ends = False
 
     @property
     def is_running(self) -> bool:
-        """Whether a call runs now."""
+        """True while a call runs."""
         return bool(self._runs)
 
     def run(self, call: Callable[[], T]) -> T:
@@ -168,7 +168,7 @@ class CallQueue:
         return pending
 
     def help(self, is_over: Callable[[], bool]) -> None:
-        """Make pending calls until something is over, where this thread is the worker: nobody else
+        """Make pending calls until `is_over`, where this thread is the worker: no other thread
         makes them.
         """
         if threading.current_thread() is self._worker:

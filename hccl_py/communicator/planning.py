@@ -32,7 +32,7 @@ class BatchingWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a call will do: its parameters as recorded, the selection, the program."""
+    """A call, planned: its parameters as recorded, the selection, the program."""
 
     op: OpParam
     selection: Selection
@@ -139,7 +139,7 @@ class Planner:
 
 @dataclass(frozen=True, eq=False)
 class _Wanted:
-    """What a caller asks for, as a key: equal for one name, and for the very same executor."""
+    """A caller's wish as a key: equal for one name, and for the very same executor."""
 
     executor: ExecutorChoice
 
@@ -167,7 +167,7 @@ def _caller_level() -> int:
 
 
 def idle(op: OpParam) -> bool:
-    """Whether HCCL returns success at once, before it looks at anything else."""
+    """Return True if HCCL returns success at once, before it looks at anything else."""
     return op.extent == 0 and OPS[op.name].returns_when_empty
 
 

@@ -44,18 +44,17 @@ class Tensors:
 
 
 def tensors_in(
-    inputs: Any, out: Any, local_ranks: range, likes: Sequence[DeviceArray] | None = None
+    inputs: Any, out: Any, local_ranks: range, templates: Sequence[DeviceArray] | None = None
 ) -> Tensors | None:
-    """Return the tensors among a call's arguments as arrays, or None where there are none: those of
-    `likes`' devices as DeviceArrays, where it is given. NotSupportedError for a tensor that is
-    elsewhere or that numpy cannot see, ParameterError for arrays among them. For programs that have
-    imported torch.
+    """Return the tensors among a call's arguments as arrays, as DeviceArrays where `templates` are
+    given; None where there are none. NotSupportedError for a tensor on another device or of a type
+    that numpy lacks, ParameterError for arrays among them. For programs that have imported torch.
     """
     kind = getattr(sys.modules["torch"], "Tensor", ())  # () while torch is being imported
     leaves = [leaf for side in (inputs, out) for leaf in _leaves(side) if leaf is not None]
     found = [leaf for leaf in leaves if isinstance(leaf, kind)]
     if not found:
-        _refuse_arrays(leaves, likes)
+        _refuse_arrays(leaves, templates)
         return None
     stranger = next((leaf for leaf in leaves if not isinstance(leaf, kind)), None)
     if stranger is not None:
@@ -65,7 +64,7 @@ def tensors_in(
         )
     if isinstance(out, kind) and len(local_ranks) == 1:
         out = [out]
-    at = _Places(local_ranks, likes or [None] * len(local_ranks))
+    at = _Places(local_ranks, templates or [None] * len(local_ranks))
     return Tensors(
         _converted(inputs, "input", at, _array),
         _converted(out, "output", at, _output_array),
@@ -75,16 +74,16 @@ def tensors_in(
 
 
 class _Places(NamedTuple):
-    """The ranks that have tensors, and for each an array that lies where they must."""
+    """The ranks that have tensors, and for each an example array on its device."""
 
     ranks: range
-    likes: Sequence[DeviceArray | None]
+    templates: Sequence[DeviceArray | None]
 
 
-def _refuse_arrays(leaves: list[Any], likes: Sequence[DeviceArray] | None) -> None:
+def _refuse_arrays(leaves: list[Any], templates: Sequence[DeviceArray] | None) -> None:
     stranger = next((leaf for leaf in leaves if not isinstance(leaf, DeviceArray)), None)
-    if likes and stranger is not None:
-        device = likes[0].tensor.device
+    if templates and stranger is not None:
+        device = templates[0].tensor.device
         raise ParameterError(
             f"A call got a {type(stranger).__name__}: this platform takes tensors on {device}.",
             f'Give torch.as_tensor(array, device="{device}").',
@@ -92,7 +91,7 @@ def _refuse_arrays(leaves: list[Any], likes: Sequence[DeviceArray] | None) -> No
 
 
 def _leaves(side: Any) -> Iterator[Any]:
-    """Yield what may be a tensor: an argument, what it lists, and what the lists in it list."""
+    """Yield the values that may be tensors: an argument, or those in its lists, two deep."""
     if not isinstance(side, (list, tuple)):
         yield side
         return
@@ -110,10 +109,10 @@ def _converted(
     if side is None:
         return None
     if not isinstance(side, (list, tuple)):
-        return array(side, f"Rank {at.ranks[0]}'s {what}", at.likes[0])
+        return array(side, f"Rank {at.ranks[0]}'s {what}", at.templates[0])
     converted: list[Any] = []
-    likes = [*at.likes, *[None] * len(side)]  # how many there are is looked at later
-    for rank, (each, like) in enumerate(zip(side, likes, strict=False), at.ranks.start):
+    templates = [*at.templates, *[None] * len(side)]  # how many there are is looked at later
+    for rank, (each, like) in enumerate(zip(side, templates, strict=False), at.ranks.start):
         where = f"Rank {rank}'s {what}"
         if isinstance(each, (list, tuple)):
             converted.append([None if leaf is None else array(leaf, where, like) for leaf in each])

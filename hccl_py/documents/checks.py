@@ -1,4 +1,4 @@
-"""How a defect of a document is said: one sentence with the JSON path.
+"""Defects of documents: one sentence with the JSON path.
 
 ring.json: tasks.0.1[3][2]: expected a notify's index from 0 to 32766, found true.
 """
@@ -62,7 +62,7 @@ def a_list(path: str, value: object, hint: str = "Write it in brackets.") -> lis
 
 
 def is_text(value: object) -> bool:
-    """Whether a value is a string of whole characters."""
+    """True if a value is a string of whole characters."""
     return isinstance(value, str) and (value.isascii() or not _HALVES.search(value))
 
 

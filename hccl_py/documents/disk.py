@@ -21,7 +21,7 @@ from hccl_py.printable import one_line
 PathLike = str | os.PathLike[str]
 
 _HEAD = 1 << 16
-"""Bytes that tell what a file is."""
+"""First bytes, by which a file is recognised."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -35,7 +35,7 @@ _ODD = {
 
 
 def format_path(path: PathLike) -> str:
-    """Return a path for a sentence: on one line, whatever characters it has."""
+    """Return a path for a sentence: on one line, odd characters as escapes."""
     return one_line(str(path))
 
 
@@ -44,14 +44,14 @@ def read_file(
 ) -> bytes:
     """Return the bytes of a regular file; a larger one is refused by its size, unread.
 
-    Of a long one only the first bytes are read where they do not begin as `begins` says; without
-    that, where they are no text. None takes any bytes.
+    A long file is refused after its first bytes if they do not begin with `begins`, or are no text
+    where that is empty; None takes any bytes.
     """
     return named(f"{format_path(path):.200}", kind, lambda: _read(path, max_bytes, kind, begins))
 
 
 def write_file(path: PathLike, data: bytes, kind: FileKind) -> None:
-    """Replace a file as a whole; one that holds something of another kind is refused."""
+    """Replace a file as a whole; a file of another kind is refused."""
     with replacing(path, kind) as part:
         part.write_bytes(data)
 
@@ -65,7 +65,7 @@ def check_place(path: PathLike, kind: FileKind) -> None:
 def replacing(path: PathLike, kind: FileKind) -> Iterator[Path]:
     """Yield a path beside a file to write to; at the end it takes the file's place.
 
-    Whoever reads the file meanwhile, or after an error, finds the old one.
+    Readers find the old file until then, and after an error.
     """
     name = f"{format_path(path):.200}"
     target = named(name, kind, lambda: _checked_place(path, kind))
@@ -84,7 +84,7 @@ def replacing(path: PathLike, kind: FileKind) -> Iterator[Path]:
 def refusal(
     verb: str, error: Exception, prefix: str = "", kind: type[FileError] = FileError
 ) -> FileError:
-    """Return what to raise where the system refuses to have a file read, written, used."""
+    """Return the error for a file that the system does not let us read, write or use."""
     reason = error.strerror if isinstance(error, OSError) else str(error)
     message = f"{prefix}the file cannot be {verb}: {reason or type(error).__name__}."
     return kind(message, _hint(error))
@@ -113,7 +113,7 @@ def _read(path: PathLike, max_bytes: int, kind: FileKind, begins: bytes | None) 
 
 
 def check_regular(path: PathLike, verb: str) -> None:
-    """Refuse what is no file: opening a pipe would wait, and a device may never end."""
+    """Refuse other things than regular files: opening a pipe would wait, a device may never end."""
     if os.path.islink(path) and not os.path.exists(path):
         message = f"the file cannot be {verb}: it is a link that leads to no file."
         raise FileError(message, f"It leads to {format_path(os.readlink(path)):.200}.")
@@ -147,7 +147,6 @@ def _checked_place(path: PathLike, kind: FileKind) -> Path:
 
 
 def _check_ours(target: Path, kind: FileKind) -> None:
-    """Refuse to replace a file that holds something else."""
     with open(target, "rb") as file:
         head = file.read(_HEAD)
     if head and not kind.mark.search(head):

@@ -1,4 +1,4 @@
-"""What differs between kinds of files: their errors and the hints in them.
+"""Kinds of files: the class and the hints of their errors.
 
 `named` surrounds the reading of a file: its name in front of errors, and no garbage collection.
 """
@@ -19,12 +19,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class FileKind:
-    """What the errors of one kind of file are and say.
+    """The errors of one kind of file.
 
-    `noun` is what such a file holds, `parts` what it is made of; `larger`, `text`, `depth` and
+    `noun` names the contents of such a file, `parts` its parts; `larger`, `text`, `depth` and
     `digits` are the hints for files that are too large, not UTF-8, nested without end, and for
     numbers without end. `code` is HCCL's code for a file that is not usable. `allows_nan` leaves
-    NaN and Infinity to the checks of their places. A file is written to one of `suffixes`, where
+    NaN and Infinity to later checks. A file is written to a name with one of `suffixes`, where
     there are any, and over another file only where `mark` is in that one's first bytes.
     """
 
@@ -51,10 +51,10 @@ PAGE = FileKind(
 
 
 def named(name: str, kind: FileKind, read: Callable[[], T]) -> T:
-    """Return what `read` returns; put the name of the file in front of its errors, HCCL's code
-    behind them.
+    """Call `read` and return its result; put the name of the file in front of its errors, HCCL's
+    code behind them.
 
-    The error that leaves holds no frames of the reader, and so no half-read document.
+    The error holds no frames of the reader, and so no half-read document.
     """
     with _paused_collector():
         try:

@@ -53,7 +53,7 @@ def _first(error: ErrorDetails, path: str, model: type[BaseModel]) -> FileError:
 
 
 def _missing(error: ErrorDetails, model: type[BaseModel]) -> str:
-    """Return the hint for a key that is not there: one that is misspelt, or all that must be."""
+    """Return the hint for a missing key: a key that may be misspelt, or all required keys."""
     key, fields = str(error["loc"][-1]), _keys(_model_at(model, error["loc"]))
     there = error["input"] if isinstance(error["input"], Mapping) else {}
     free = [other for other in there if other not in fields and len(other) < 2 * len(key)]
@@ -70,7 +70,7 @@ def _keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def _model_at(model: type[BaseModel], loc: Sequence[int | str]) -> type[BaseModel]:
-    """Return the model that the last key of a path belongs to: the others lead through lists."""
+    """Return the model that the last key of a path belongs to; positions in lists are skipped."""
     for key in loc[:-1]:
         if isinstance(key, str):
             found = _keys(model)[key].annotation

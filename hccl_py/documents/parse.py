@@ -1,4 +1,4 @@
-"""From bytes to plain Python values, refusing what is not JSON, with line and column."""
+"""JSON from bytes to plain Python values; other text is refused, with line and column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hccl_py.errors import FileError
 
 _MANY = 1_000_000
 _DENSEST = 7
-"""Bytes per list or object of the densest file that makes sense (`["wait",1,0],` has 13)."""
+"""Bytes per list or object of the densest sensible file (`["wait",1,0],` has 13)."""
 
 _Hook = Callable[[Any], object]
 

@@ -1,9 +1,9 @@
-"""From YAML to the plain values that JSON has, for people who write files by hand.
+"""YAML to the plain values of JSON, for people who write files by hand.
 
 The values are those of YAML 1.2's core schema: null, true and false, numbers, texts, lists and
-mappings. What YAML 1.1 adds (dates, `yes` and `no`, numbers to the base of 60, merge keys) is text;
-tags are refused. Values are built from the parser's events, so nesting and aliases are counted
-while the file is read.
+mappings. The additions of YAML 1.1 (dates, `yes` and `no`, numbers to the base of 60, merge keys)
+are text; tags are refused. Values are built from the parser's events, so nesting and aliases are
+counted while the file is read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hccl_py.errors import FileError, NotSupportedError
 YAML = (".yaml", ".yml")
 
 MOST_BYTES = 4_000_000
-"""What is read in some seconds."""
+"""The largest file, which is read in some seconds."""
 
 MOST_LEVELS = 100
 MOST_VALUES = 500_000
@@ -37,7 +37,7 @@ _WHOLE = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _MOST_DIGITS = 4000
-"""Python reads no more; the checks of a value's place say what it may be."""
+"""Python reads no more."""
 
 
 class _Node(NamedTuple):
@@ -51,14 +51,14 @@ class _Node(NamedTuple):
 def parse_yaml(data: bytes, kind: FileKind) -> object:
     """Return the value of a YAML document.
 
-    Raises FileError for what is not YAML in UTF-8, for a second document, tags, keys that appear
-    twice or are no strings, nesting and aliases without end; NotSupportedError where PyYAML is not
-    installed.
+    Raises FileError for text that is not YAML in UTF-8, for a second document, tags, keys that
+    appear twice or are no strings, nesting and aliases without end; NotSupportedError where PyYAML
+    is not installed.
     """
     yaml = pyyaml()
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
-        return _Builder(yaml, yaml.parse(decoded(data, kind), loader), kind).document()
+        return _YamlBuilder(yaml, yaml.parse(decoded(data, kind), loader), kind).document()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1} column {mark.column + 1}" if mark else "$"
@@ -72,7 +72,7 @@ def _too_deep(kind: FileKind) -> FileError:
     return defect("", f"at most {MOST_LEVELS} levels of nesting", "more", kind.depth)
 
 
-class _Builder:
+class _YamlBuilder:
     """Builds values from events."""
 
     def __init__(self, yaml: Any, events: Iterator[Any], kind: FileKind) -> None:
@@ -159,7 +159,6 @@ class _Builder:
         return node
 
     def _scalar(self, text: str, line: int) -> object:
-        """Return what a text without quotes means."""
         if text in _CONSTANTS:
             return _CONSTANTS[text]
         if len(text) > _MOST_DIGITS and _NUMBER.fullmatch(text):

@@ -1,4 +1,4 @@
-"""What programs take, as functions of a cost model's parameters: critical paths and their costs."""
+"""Times of programs as functions of a cost model's parameters: critical paths and their costs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class CriticalPaths:
         return bool((self.linearize(at).time_us > known * (1 + _SAME)).any())
 
     def times(self, at: Floats, rows: Iterable[int]) -> Floats:
-        """Return what some programs take."""
+        """Return the times of some programs."""
         cost, chosen = self.cost(at), [self._samples[row] for row in rows]
         return np.array([simulate_batches(s.program, s.topology, cost).total_us for s in chosen])
 

@@ -1,4 +1,4 @@
-"""What measured times determine, and what they leave open.
+"""Parameters that measured times determine, and those that they leave open.
 
 A parameter is determined where it takes a part of the times that grows in step with no others',
 where no other value explains the times as well, and where its standard error is smaller than

@@ -52,7 +52,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Kept:
+class HeldParameter:
     """A parameter that the times do not determine, and why. Its value is that of the base model, or
     the one that was found, where the base model's does not explain the times.
     """
@@ -84,7 +84,7 @@ class Fit:
 
     cost: CostModel
     estimates: tuple[Estimate, ...]
-    kept: tuple[Kept, ...]
+    held: tuple[HeldParameter, ...]
     model_us: Floats
     weights: Floats
     alike: tuple[Likeness, ...]
@@ -137,7 +137,7 @@ def fit(
 
 
 def _rank(solution: Solution) -> int:
-    """Return how many combinations of parameters times depend on, to a hundredth."""
+    """Return the number of combinations of parameters that times depend on, to a hundredth."""
     columns = solution.columns[:, solution.columns.any(axis=0)]
     return int(np.linalg.matrix_rank(columns / np.linalg.norm(columns, axis=0), DISTINCT))
 
@@ -154,7 +154,8 @@ def _fit_of(search: Search, solution: Solution, kept: Mapping[int, str], rank: i
             error *= value / at
         estimates.append(Estimate(parameter, value, error))
     held = [
-        Kept(search.parameters[k], search.parameters[k].of(cost), why) for k, why in kept.items()
+        HeldParameter(search.parameters[k], search.parameters[k].of(cost), why)
+        for k, why in kept.items()
     ]
     found = tuple(estimates), tuple(held), solution.model_us, solution.weights
     return Fit(cost, *found, tuple(_alike(search, solution)), rank)

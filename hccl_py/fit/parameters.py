@@ -55,7 +55,7 @@ class Parameter:
 
     @property
     def is_rate(self) -> bool:
-        """Whether its value is in GB/s, and None where it costs nothing."""
+        """True if its value is in GB/s, and None where it costs nothing."""
         return self.field.endswith("gbps")
 
     def of(self, cost: CostModel) -> float | None:
@@ -66,7 +66,7 @@ class Parameter:
         return value
 
     def microseconds(self, cost: CostModel) -> float:
-        """Return what a step or a byte costs."""
+        """Return the cost of a step or of a byte, in µs."""
         value = self.of(cost)
         return per_byte(value) if self.is_rate else value or 0.0
 
@@ -120,7 +120,7 @@ class TimedCall:
 
 @dataclass(frozen=True, eq=False)
 class Linearization:
-    """What programs take at a point, and how that grows with each parameter around it."""
+    """Times of programs at a point, and their slopes along each parameter."""
 
     at: Floats
     time_us: Floats

@@ -1,4 +1,4 @@
-"""Least squares over what programs take as functions of parameters, from several starts.
+"""Least squares over times of programs as functions of parameters, from several starts.
 
 Such functions are the critical paths known so far, with which times are piecewise linear, or the
 simulation itself. scipy's bounded least squares minimise the relative deviations, no parameter
@@ -45,7 +45,7 @@ _NORMAL = 0.6745
 
 
 class ModelTimes(Protocol):
-    """What programs take as functions of parameters in microseconds.
+    """Times of programs as functions of parameters in microseconds.
 
     `learns` says that points that were not extended to may have other times than they seem to.
     `tolerance` is that of the search, which looks at `most` points, `steady` by how much,
@@ -61,7 +61,7 @@ class ModelTimes(Protocol):
         """Return the cost model of a point."""
 
     def time_us(self, at: Floats) -> Floats:
-        """Return what the programs take at a point."""
+        """Return the times of the programs at a point."""
 
     def linearize(self, at: Floats) -> Linearization:
         """Return that, and how it grows with each parameter."""
@@ -95,7 +95,7 @@ class Solution:
         return np.asarray(np.sqrt(np.diag(spread) * variance) / size)
 
     def correlations(self) -> Floats:
-        """Return how the errors of every two free parameters hang together, from -1 to 1."""
+        """Return the correlations of the errors of every two free parameters."""
         spread, _ = self._spread()
         one = np.sqrt(np.diag(spread))
         return np.asarray(spread / np.outer(one, one))
@@ -107,8 +107,8 @@ class Solution:
         return np.linalg.pinv((columns / size).T @ (columns / size)), size
 
     def is_matched_by(self, off: Floats, slack: float) -> bool:
-        """Whether the sum of the squares of other deviations, weighted as here, is at most this
-        one's with a share of slack.
+        """Return True if the sum of the squares of other deviations, weighted as here, is at most
+        this one's with a share of slack.
         """
         most = (1 + slack) * self.weights @ self.off**2 + len(off) * SAME**2
         return bool(self.weights @ off**2 <= most)

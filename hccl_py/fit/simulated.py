@@ -1,4 +1,4 @@
-"""What programs take as functions of a cost model's parameters, by simulating them at every point.
+"""Times of programs as functions of a cost model's parameters, simulated at every point.
 
 Where links are shared, times are no longer sums along a path: a flow that is slower makes others
 faster. So slopes are differences of two simulations.
@@ -45,7 +45,7 @@ class SimulatedTimes:
         return cost_at(self._base, self._parameters, np.maximum(at, self._least))
 
     def time_us(self, at: Floats) -> Floats:
-        """Return what the programs take, simulated once for every point."""
+        """Return the times of the programs, simulated once for every point."""
         key = at.tobytes()
         if key not in self._known:
             self._known[key] = simulated(self._samples, self.cost(at), "contended")
@@ -69,6 +69,6 @@ class SimulatedTimes:
 
 
 def simulated(samples: Sequence[TimedCall], cost: CostModel, network: Network) -> Floats:
-    """Return what programs take, in µs."""
+    """Return the times of programs, in µs."""
     found = [simulate(s.program, s.topology, cost, network=network).total_us for s in samples]
     return np.array(found)

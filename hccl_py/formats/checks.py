@@ -10,40 +10,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hccl_py.documents.checks import an_object, at, defect, format_value
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import ProgramFileError
+from hccl_py.program.limits import LIMIT
 from hccl_py.values import IntArray
-
-LIMIT = 2**62 - 1
-"""The largest offset, length or count: the sum of two of them still fits 64 bits."""
-
-MAX_RANKS = 1 << 16
-MAX_NUMBER = (1 << 15) - 1
-"""The first stream number and notify index that is refused (the columns have 16 bits)."""
-
-MAX_BUFFERS = 127
-MAX_QUEUES = 1 << 22
-"""Ranks times streams of one JSON file."""
-
-MAX_CELLS = 1 << 24
-"""Notify cells of one JSON file: every transport end has as many as the end that has most."""
-
-MAX_NAMES = 64
-"""Names of notifies in one JSON file."""
-
-MAX_SLOTS = 1 << 17
-"""Local notifies of one rank of a JSON file."""
 
 Where = Callable[[int], str]
 """From the position in a column to the JSON path."""
-
-Column = TypeVar("Column", bound=npt.NDArray[Any])
 
 
 def whole(
@@ -84,12 +62,6 @@ def _unknown(keys: Iterable[str], known: Mapping[str, int]) -> Iterable[str]:
 @lru_cache(maxsize=8)
 def _numbers_below(below: int) -> dict[str, int]:
     return {str(number): number for number in range(below)}
-
-
-def frozen(column: Column) -> Column:
-    """Return a column that nobody can change any more."""
-    column.flags.writeable = False
-    return column
 
 
 JSON_LIMIT = 32 << 20

@@ -7,38 +7,26 @@ hccl-py adds `owner`, the stream whose notify a `local_wait` clears, where it is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hccl_py.documents.checks import a_text, defect, format_value, is_text, only_keys
-from hccl_py.formats.checks import MAX_NUMBER, whole
+from hccl_py.formats.checks import whole
 from hccl_py.formats.json_rows import Rows
-from hccl_py.formats.json_tasks import Columns
 from hccl_py.formats.op import data_type
+from hccl_py.program.builder.columns import TaskColumns
+from hccl_py.program.limits import MAX_NUMBER, MAX_ROUND
 from hccl_py.values import IntArray
 
 _KEYS = frozenset(("round", "label", "source", "dtype", "owner", "joined"))
-_MAX_ROUND = 2**31 - 2
 
 
-@dataclass(frozen=True, eq=False)
-class TaskNotes:
-    """Round, label, line of every task, and whether it is joined to the one before; texts are
-    numbered in the order of their first use.
+def read_notes(rows: Rows, columns: TaskColumns) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Read the notes of all tasks into their columns; return the labels and lines that tasks name
+    by number, in the order of their first use.
     """
-
-    round: IntArray
-    label: IntArray
-    line: IntArray
-    joined: IntArray
-    labels: tuple[str, ...]
-    lines: tuple[str, ...]
-
-
-def notes_from(rows: Rows, columns: Columns) -> TaskNotes:
-    """Return the notes of all tasks; `dtype` and `owner` go to the columns."""
     at = np.flatnonzero(rows.has_note)
     notes = [task[-1] for task in rows.picked(at)]
     for k, note in enumerate(notes):
@@ -47,9 +35,9 @@ def notes_from(rows: Rows, columns: Columns) -> TaskNotes:
     reader = _NoteReader(rows, at, notes)
     _set_dtypes(reader, columns)
     _set_owners(reader, columns)
-    label, labels = reader.texts("label")
-    line, lines = reader.texts("source")
-    return TaskNotes(reader.rounds(), label, line, _joined(reader, columns), labels, lines)
+    _set_joined(reader, columns)
+    _set_rounds(reader, columns)
+    return reader.texts("label", columns.label), reader.texts("source", columns.line)
 
 
 class _NoteReader:
@@ -68,16 +56,8 @@ class _NoteReader:
         """Return the JSON path of a key."""
         return self.rows.path(row, len(self.rows.tasks[row]) - 1, key)
 
-    def rounds(self) -> IntArray:
-        """Return the round of every task, 0 where none is given."""
-        at, values = self.having("round")
-        column = np.zeros(len(self.rows), np.int64)
-        where = lambda k: self.path(int(at[k]), "round")  # noqa: E731
-        column[at] = whole(values, where, "a round", 0, _MAX_ROUND)
-        return column
-
-    def texts(self, key: str) -> tuple[IntArray, tuple[str, ...]]:
-        """Return the number of every task's text, -1 where none is given, and the texts."""
+    def texts(self, key: str, column: npt.NDArray[np.int32]) -> tuple[str, ...]:
+        """Number the texts of a key in a column; return the texts."""
         at, values = self.having(key)
         numbers: dict[Any, int] = {}
         found = []
@@ -87,12 +67,17 @@ class _NoteReader:
                     a_text(self.path(row, key), text)
                 numbers[text] = len(numbers)
             found.append(numbers[text])
-        column = np.full(len(self.rows), -1)
         column[at] = found
-        return column, tuple(numbers)
+        return tuple(numbers)
 
 
-def _set_dtypes(reader: _NoteReader, columns: Columns) -> None:
+def _set_rounds(reader: _NoteReader, columns: TaskColumns) -> None:
+    at, values = reader.having("round")
+    where = lambda k: reader.path(int(at[k]), "round")  # noqa: E731
+    columns.round[at] = whole(values, where, "a round", 0, MAX_ROUND)
+
+
+def _set_dtypes(reader: _NoteReader, columns: TaskColumns) -> None:
     at, names = reader.having("dtype")
     known: dict[Any, int] = {}
     for row, name in zip(at.tolist(), names, strict=True):
@@ -104,21 +89,18 @@ def _set_dtypes(reader: _NoteReader, columns: Columns) -> None:
         columns.dtype[row] = known[name]
 
 
-def _joined(reader: _NoteReader, columns: Columns) -> IntArray:
-    """Return 1 for data tasks that are joined to the one before."""
+def _set_joined(reader: _NoteReader, columns: TaskColumns) -> None:
     at, values = reader.having("joined")
-    found = np.zeros(len(reader.rows), np.int64)
     for row, value in zip(at.tolist(), values, strict=True):
         if value is not True or columns.src_buffer[row] < 0:
             hint = "Only tasks that move data are joined: to the one before, or not at all."
             raise defect(
                 reader.path(row, "joined"), "true on such a task", format_value(value), hint
             )
-        found[row] = 1
-    return found
+    columns.joined[at] = 1
 
 
-def _set_owners(reader: _NoteReader, columns: Columns) -> None:
+def _set_owners(reader: _NoteReader, columns: TaskColumns) -> None:
     at, streams = reader.having("owner")
     for row in at.tolist():
         if reader.rows.tasks[row][0] != "local_wait":

@@ -14,12 +14,13 @@ import numpy.typing as npt
 
 from hccl_py.documents.checks import a_list, at, defect, format_value
 from hccl_py.enums import TaskKind
-from hccl_py.formats.checks import MAX_NUMBER, Where, numbered
+from hccl_py.formats.checks import Where, numbered
+from hccl_py.program.limits import MAX_NUMBER
 from hccl_py.values import IntArray
 
 
 class TaskForm(NamedTuple):
-    """What stands behind the name of a task; `remote` is the slice that lies at the peer."""
+    """The members behind the name of a task; `remote` is the slice that lies at the peer."""
 
     kind: TaskKind
     members: tuple[str, ...]
@@ -90,12 +91,12 @@ class Rows:
 
     @cached_property
     def has_note(self) -> npt.NDArray[np.bool_]:
-        """Whether each task ends with an object."""
+        """True for each task that ends with an object."""
         return np.fromiter((type(task[-1]) is dict for task in self.tasks), bool, len(self))
 
     @cached_property
     def fields(self) -> IntArray:
-        """How many members each task has beside its name and the object at its end."""
+        """The number of members of each task beside its name and the object at its end."""
         return np.fromiter(map(len, self.tasks), np.int64, len(self)) - self.has_note - 1
 
 

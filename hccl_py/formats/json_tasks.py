@@ -9,50 +9,30 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hccl_py.call.op_param import OpParam
 from hccl_py.documents.checks import defect, format_value
-from hccl_py.enums import TaskKind
 from hccl_py.errors import did_you_mean
-from hccl_py.formats.checks import MAX_NUMBER, Where, whole
+from hccl_py.formats.checks import Where, whole
 from hccl_py.formats.json_rows import CODES, NAMES, SHAPES, Rows
 from hccl_py.formats.links import Ends
 from hccl_py.formats.memory import BufferTable
 from hccl_py.formats.op import reduce_op
+from hccl_py.program.builder.columns import TaskColumns
+from hccl_py.program.limits import MAX_NUMBER
 from hccl_py.values import IntArray
 
 
-class Columns:
-    """One value per task: kind, the key of the end (-1: none), the stream that owns the notify (-1:
-    the notify is an end's), its index, and the fields of Instruction.
+def columns_from(rows: Rows, ends: Ends, memory: BufferTable, op: OpParam) -> TaskColumns:
+    """Return the columns of all tasks, without the objects at their ends. Links are not numbered
+    yet: `end` has the keys of `Ends`.
     """
-
-    def __init__(self, rows: int) -> None:
-        self.src_offset, self.src_size, self.dst_offset, self.dst_size = (
-            np.zeros(rows, np.int64) for _ in range(4)
-        )
-        self.key = np.full(rows, -1)
-        self.owner, self.index = (np.full(rows, -1, np.int32) for _ in range(2))
-        self.kind, self.src_buffer, self.dst_buffer, self.dtype, self.reduce = (
-            np.full(rows, -1, np.int8) for _ in range(5)
-        )
-        self.microseconds = np.zeros(rows)
-
-    @property
-    def posts(self) -> npt.NDArray[np.bool_]:
-        """Whether each task is a post."""
-        return np.equal(self.kind, TaskKind.NOTIFY_POST)
-
-
-def columns_from(rows: Rows, ends: Ends, memory: BufferTable, op: OpParam) -> Columns:
-    """Return the columns of all tasks; the objects at their ends are read elsewhere."""
     codes = np.fromiter(map(CODES.get, rows.names, repeat(-1)), np.int8, len(rows))
     for row in np.flatnonzero(codes < 0)[:1].tolist():
         name = rows.names[row]
         hint = did_you_mean(name[:40], NAMES)
         raise defect(rows.path(row, 0), "the name of a task", format_value(name), hint)
-    columns = Columns(len(rows))
+    columns = TaskColumns(rows.rank, rows.stream)
     for code in np.unique(codes).tolist():
         _TaskReader(NAMES[code], np.flatnonzero(codes == code), rows, columns, ends, memory).read()
     moves = columns.src_buffer >= 0
@@ -64,7 +44,13 @@ class _TaskReader:
     """Reads all tasks of one name."""
 
     def __init__(
-        self, name: str, at: IntArray, rows: Rows, columns: Columns, ends: Ends, memory: BufferTable
+        self,
+        name: str,
+        at: IntArray,
+        rows: Rows,
+        columns: TaskColumns,
+        ends: Ends,
+        memory: BufferTable,
     ) -> None:
         self.name, self.shape = name, SHAPES[name]
         self.at, self.rows, self.columns = at, rows, columns
@@ -102,7 +88,7 @@ class _TaskReader:
             raise defect(self.rows.path(row), expected, found, hint)
 
     def _peer(self, values: list[Any], position: int) -> None:
-        self.columns.key[self.at] = self.ends.keys(self.rank, values, self._where(position))
+        self.columns.end[self.at] = self.ends.keys(self.rank, values, self._where(position))
 
     def _op(self, values: list[Any], position: int) -> None:
         known: dict[Any, int] = {}
@@ -130,7 +116,7 @@ class _TaskReader:
 
     def _index(self, values: list[Any], position: int) -> None:
         where = self._where(position)
-        self.columns.index[self.at] = whole(values, where, "a notify's index", 0, MAX_NUMBER - 1)
+        self.columns.notify[self.at] = whole(values, where, "a notify's index", 0, MAX_NUMBER - 1)
 
     def _microseconds(self, values: list[Any], position: int) -> None:
         if not all(map(_is_duration, values)):
@@ -141,10 +127,10 @@ class _TaskReader:
         self.columns.microseconds[self.at] = values
 
     def _owner(self, side: str) -> IntArray:
-        """Return whose memory a side lies in."""
+        """Return the ranks in whose memory a side lies."""
         if side != self.shape.remote:
             return self.rank
-        return self.ends.peers(self.columns.key[self.at])
+        return self.ends.peers(self.columns.end[self.at])
 
     def _slices(
         self, values: list[Any], position: int, owner: IntArray

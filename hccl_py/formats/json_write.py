@@ -135,7 +135,9 @@ def _buffers(program: Program) -> dict[str, dict[str, int]]:
 
 
 def _resources(program: Program, links: IntArray, is_short: bool) -> dict[str, dict[str, Any]]:
-    """Return what the ranks state; what they leave out is again what their tasks use."""
+    """Return the requests that ranks state; those that they leave out are again as their tasks use
+    them.
+    """
     declared, transports = program.declared, program.transports
     streams = (declared.sub_streams + 1).tolist()
     counts = declared.local_notifies.tolist()
@@ -161,7 +163,9 @@ def _resources(program: Program, links: IntArray, is_short: bool) -> dict[str, d
 
 
 def _peers(transports: Transports, links: IntArray) -> list[str]:
-    """Return how tasks name the peer of every end: by rank where no second link leads there."""
+    """Return the name that tasks give the peer of every end: its rank where no second link leads
+    there.
+    """
     pairs = np.stack([transports.rank, transports.peer], axis=1)
     _, inverse, count = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
     single = (count[inverse.ravel()] == 1).tolist()
@@ -304,7 +308,7 @@ class _Maker:
 
 
 def _notes(program: Program) -> list[str]:
-    """Return what the object at the end of each instruction's tasks holds; nothing: no object."""
+    """Return the object at the end of each instruction's tasks; without members there is none."""
     table = program.tasks.table
     dtype = np.where(table.dtype == program.op.dtype.number, -1, table.dtype)
     columns = (table.round, table.label, table.line, dtype, table.joined)

@@ -1,70 +1,36 @@
-"""Which transport end a task means.
+"""The transport end that a task of a JSON file names.
 
 The short form has one link between any two ranks, all alike. The general form lists links with ids,
-any number between two ranks. Two ranks without a link have none by right; a task may reach out all
-the same, for the verifier to judge: over a transport that nobody requested and that exports
-nothing.
+any number between two ranks. A task may reach out to a rank to which no link leads, for the
+verifier to judge: over a link without notifies that exports nothing.
 
-Both forms name ends by keys, whole columns at a time, and lay the ends out as recording does:
-sorted by plane, rank and peer.
+Both forms name ends by keys, whole columns at a time. Keys become sides of links when all of them
+are known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from hccl_py.documents.checks import a_list, a_text, at, defect, format_value
 from hccl_py.documents.models import checked
 from hccl_py.enums import LinkKind
 from hccl_py.errors import FileError, did_you_mean
-from hccl_py.formats.checks import MAX_BUFFERS, MAX_NUMBER, Where, numbered, whole
+from hccl_py.formats.checks import Where, numbered, whole
 from hccl_py.formats.memory import BufferTable, a_buffer
 from hccl_py.formats.models import FileModel, TransportModel
+from hccl_py.program.builder.columns import LinkColumns
+from hccl_py.program.limits import MAX_BUFFERS, MAX_NUMBER
 from hccl_py.topology.planes import PLANES
 from hccl_py.values import IntArray
 
 
-@dataclass(frozen=True, eq=False)
-class LinkColumns:
-    """The columns of Transports, one row per end. `notifies` has what the links themselves state,
-    -1 where the file says nothing.
-    """
-
-    planes: tuple[str, ...]
-    keys: IntArray
-    rank: IntArray
-    peer: IntArray
-    plane: IntArray
-    kind: npt.NDArray[np.int8]
-    far: IntArray
-    exports: npt.NDArray[np.int8]
-    notifies: IntArray
-
-    def rows(self, keys: IntArray) -> IntArray:
-        """Return the end of every key."""
-        order = np.argsort(self.keys)
-        return order[np.searchsorted(self.keys, keys, sorter=order)]
-
-
-class HasLinks(Protocol):
-    """Whatever knows the ends of links by keys."""
-
-    def link_columns(self, keys: IntArray) -> LinkColumns:
-        """Return the ends of all links, and those whose keys are given, with their other sides."""
-
-
-class Ends(HasLinks, Protocol):
-    """What the short and the general form have in common.
-
-    `states_notifies` says whether the links themselves say how many notifies they have.
-    """
-
-    states_notifies: ClassVar[bool]
+class Ends(Protocol):
+    """Ends of links by keys, in the short or the general form."""
 
     def keys(self, rank: IntArray, references: Sequence[object], where: Where) -> IntArray:
         """Return the key of the end that each rank means by a peer's rank or `link:ID`."""
@@ -75,12 +41,15 @@ class Ends(HasLinks, Protocol):
     def peers(self, keys: IntArray) -> IntArray:
         """Return the rank at the other side of each end."""
 
+    def links(self, keys: IntArray) -> tuple[LinkColumns, IntArray]:
+        """Return all links of the file and those over which these ends reach; and the sides of
+        links that the keys are.
+        """
+
 
 @dataclass(frozen=True, eq=False)
 class PairEnds:
     """The short form: all links are alike. A key is rank·ranks + peer."""
-
-    states_notifies: ClassVar[bool] = False
 
     ranks: int
     kind: LinkKind
@@ -101,24 +70,21 @@ class PairEnds:
         """Return the rank at the other side of each end."""
         return keys % self.ranks
 
-    def link_columns(self, keys: IntArray) -> LinkColumns:
-        """Return both ends of every pair that occurs."""
-        keys = np.unique(np.concatenate([keys, self._twins(keys)]))
+    def links(self, keys: IntArray) -> tuple[LinkColumns, IntArray]:
+        """Return a link for every two ranks that occur, and the sides."""
+        rank, peer = np.divmod(keys, self.ranks)
+        pair = np.minimum(rank, peer) * self.ranks + np.maximum(rank, peer)
+        pairs, number = np.unique(pair, return_inverse=True)
         planes = planes_of([self.plane])
-        return LinkColumns(
+        links = LinkColumns(
             planes=planes,
-            keys=keys,
-            rank=keys // self.ranks,
-            peer=keys % self.ranks,
-            plane=np.full(len(keys), planes.index(self.plane)),
-            kind=np.full(len(keys), self.kind, np.int8),
-            far=np.searchsorted(keys, self._twins(keys)),
-            exports=export_table([self.exports] * len(keys)),
-            notifies=np.full(len(keys), -1),
+            ranks=np.stack(np.divmod(pairs, self.ranks), axis=1),
+            plane=np.full(len(pairs), planes.index(self.plane)),
+            kind=np.full(len(pairs), self.kind, np.int8),
+            exports=[self.exports] * (2 * len(pairs)),
+            notifies=np.full((len(pairs), 2), -1),
         )
-
-    def _twins(self, keys: IntArray) -> IntArray:
-        return keys % self.ranks * self.ranks + keys // self.ranks
+        return links, 2 * number + (rank > peer)
 
 
 def check_other(rank: IntArray, peers: IntArray, where: Where) -> None:
@@ -135,20 +101,13 @@ def planes_of(names: Sequence[str]) -> tuple[str, ...]:
 
 def exported_by(names: Sequence[object], memory: BufferTable, path: str) -> list[int]:
     """Return the numbers of the buffers that an end exports, each once; a name that no rank has is
-    no buffer that anybody could reach.
+    no buffer that a peer could reach.
     """
     if len(names) > MAX_BUFFERS:
         hint = "Name each exported buffer once."
         raise defect(path, f"at most {MAX_BUFFERS} buffers", str(len(names)), hint)
     known = [a_buffer(name, at(path, k)) for k, name in enumerate(names)]
     return list(dict.fromkeys(memory.numbers[name] for name in known if name in memory.numbers))
-
-
-def export_table(rows: Sequence[list[int]]) -> npt.NDArray[np.int8]:
-    """Return Transports.exports, two columns or more: the last buffer repeats, -1 for none."""
-    width = max([2, *map(len, rows)])
-    padded = [row + (row[-1:] or [-1]) * (width - len(row)) for row in rows]
-    return np.array(padded, np.int8).reshape(len(rows), width)
 
 
 def ends_from(file: FileModel, memory: BufferTable) -> Ends:
@@ -167,17 +126,16 @@ def ends_from(file: FileModel, memory: BufferTable) -> Ends:
 
 
 class LinkEnds:
-    """The general form. A key is the row of an end; behind those, that of two ranks without a link
+    """The general form. A key is the side of a link; behind those, that of two ranks without a link
     as in the short form.
     """
-
-    states_notifies: ClassVar[bool] = True
 
     def __init__(self, links: Sequence[TransportModel], ranks: int, memory: BufferTable) -> None:
         self._ranks = ranks
         self._numbers = _numbers(links)
-        self._columns, self._rows = _laid_out(links, _pairs(links, ranks), memory)
-        pairs = self._columns.rank * ranks + self._columns.peer
+        self._links = _link_columns(links, _pairs(links, ranks), memory)
+        self._rank = self._links.ranks.ravel()
+        pairs = self._rank * ranks + self._links.ranks[:, ::-1].ravel()
         self._by_pair = np.argsort(pairs, kind="stable")
         self._pairs = pairs[self._by_pair]
         self._absent = PairEnds(ranks, LinkKind.SDMA, [], "flat")
@@ -197,24 +155,35 @@ class LinkEnds:
     def requested(self, rank: IntArray, references: Sequence[object], where: Where) -> IntArray:
         """Return the same; a request says nothing of a link that is not listed."""
         keys = self.keys(rank, references, where)
-        for k in np.flatnonzero(keys >= len(self._columns.keys))[:1].tolist():
+        for k in np.flatnonzero(keys >= len(self._rank))[:1].tolist():
             raise self._not_one(rank[k], int(self.peers(keys[k : k + 1])[0]), 0, where(k))
         return keys
 
     def peers(self, keys: IntArray) -> IntArray:
         """Return the rank at the other side of each end."""
-        links = len(self._columns.keys)
-        peers = self._absent.peers(keys - links)
-        peers[keys < links] = self._columns.peer[keys[keys < links]]
+        sides = len(self._rank)
+        peers = self._absent.peers(keys - sides)
+        peers[keys < sides] = self._rank[keys[keys < sides] ^ 1]
         return peers
 
-    def link_columns(self, keys: IntArray) -> LinkColumns:
-        """Return the ends of all links, and those that no link has."""
-        links = len(self._columns.keys)
-        absent = keys[keys >= links] - links
-        if not len(absent):
-            return self._columns
-        return _joined(self._columns, self._absent.link_columns(absent))
+    def links(self, keys: IntArray) -> tuple[LinkColumns, IntArray]:
+        """Return the links of the file, then those that it lacks: without notifies and exports."""
+        listed, sides = self._links, len(self._rank)
+        is_absent = keys >= sides
+        if not is_absent.any():
+            return listed, keys
+        absent, absent_sides = self._absent.links(keys[is_absent] - sides)
+        found = keys.copy()
+        found[is_absent] = sides + absent_sides
+        links = LinkColumns(
+            planes=listed.planes,
+            ranks=np.concatenate([listed.ranks, absent.ranks]),
+            plane=np.concatenate([listed.plane, absent.plane]),
+            kind=np.concatenate([listed.kind, absent.kind]),
+            exports=[*listed.exports, *absent.exports],
+            notifies=np.concatenate([listed.notifies, np.zeros_like(absent.notifies)]),
+        )
+        return links, found
 
     def _by_rank(self, rank: IntArray, references: Sequence[object], where: Where) -> IntArray:
         peers = whole(references, where, "a peer's rank (or link:ID)", 0, self._ranks - 1)
@@ -233,13 +202,13 @@ class LinkEnds:
         for k in np.flatnonzero(numbers < 0)[:1].tolist():
             hint = did_you_mean(references[k][:40], list(self._numbers)[:1000])
             raise defect(where(k), "a peer's rank or link:ID", format_value(references[k]), hint)
-        rows = self._rows[numbers]
-        mine = self._columns.rank[rows] == rank[:, None]
+        mine = self._links.ranks[numbers] == rank[:, None]
         for k in np.flatnonzero(~mine.any(axis=1))[:1].tolist():
-            a, b = self._columns.rank[rows[k]].tolist()
+            a, b = self._links.ranks[numbers[k]].tolist()
             hint = f"{references[k]} connects ranks {a} and {b}."
             raise defect(where(k), f"a link of rank {rank[k]}", format_value(references[k]), hint)
-        return np.where(mine[:, 0], rows[:, 0], rows[:, 1])
+        sides: IntArray = 2 * numbers + ~mine[:, 0]
+        return sides
 
     @staticmethod
     def _not_one(rank: int, peer: int, count: int, place: str) -> FileError:
@@ -283,62 +252,29 @@ def _pairs(links: Sequence[TransportModel], ranks: int) -> IntArray:
     return pairs
 
 
-def _laid_out(
+def _link_columns(
     links: Sequence[TransportModel], pairs: IntArray, memory: BufferTable
-) -> tuple[LinkColumns, IntArray]:
-    """Return the ends sorted by plane, rank, peer and link, and the two rows of every link."""
+) -> LinkColumns:
+    """Return the links of a file, whose two ranks are `pairs`."""
     planes = planes_of([a_text(at("links", k, "plane"), v.plane) for k, v in enumerate(links)])
-    plane = np.repeat(np.array([planes.index(link.plane) for link in links], np.int64), 2)
     notifies = [link.notifies for link in links]
     count = whole(
         notifies, lambda k: at("links", k, "notifies"), "a number of notifies", 0, MAX_NUMBER
     )
-    kind = np.array([LinkKind[link.kind.upper()] for link in links], np.int8)
-    rank, peer = pairs.ravel(), pairs[:, ::-1].ravel()
-    order = np.lexsort((peer, rank, plane))
-    row = np.empty(len(order), np.int64)
-    row[order] = np.arange(len(order))
-    exports = [e for k, link in enumerate(links) for e in _exports(link, pairs[k], memory, k)]
-    link_columns = LinkColumns(
-        planes=planes,
-        keys=np.arange(len(order)),
-        rank=rank[order],
-        peer=peer[order],
-        plane=plane[order],
-        kind=np.repeat(kind, 2)[order],
-        far=row.reshape(-1, 2)[:, ::-1].ravel()[order],
-        exports=export_table(exports)[order],
-        notifies=np.repeat(count, 2)[order],
-    )
-    return link_columns, row.reshape(-1, 2)
-
-
-def _joined(links: LinkColumns, absent: LinkColumns) -> LinkColumns:
-    """Return all ends, sorted by plane, rank and peer; nobody requests those that no link has."""
-    columns = {
-        name: np.concatenate([getattr(links, name), getattr(absent, name)])
-        for name in ("rank", "peer", "plane", "kind")
-    }
-    order = np.lexsort((columns["peer"], columns["rank"], columns["plane"]))
-    row = np.empty(len(order), np.int64)
-    row[order] = np.arange(len(order))
-    count = len(links.keys)
-    exports = np.full((len(order), links.exports.shape[1]), -1, np.int8)
-    exports[:count] = links.exports
     return LinkColumns(
-        planes=links.planes,
-        keys=np.concatenate([links.keys, count + absent.keys])[order],
-        far=row[np.concatenate([links.far, count + absent.far])][order],
-        exports=exports[order],
-        notifies=np.concatenate([links.notifies, np.zeros_like(absent.keys)])[order],
-        **{name: column[order] for name, column in columns.items()},
+        planes=planes,
+        ranks=pairs,
+        plane=np.array([planes.index(link.plane) for link in links], np.int64),
+        kind=np.array([LinkKind[link.kind.upper()] for link in links], np.int8),
+        exports=[e for k, link in enumerate(links) for e in _exports(link, pairs[k], memory, k)],
+        notifies=np.stack([count, count], axis=1),
     )
 
 
 def _exports(
     link: TransportModel, pair: IntArray, memory: BufferTable, number: int
 ) -> list[list[int]]:
-    """Return what each of the two ranks exports; nothing where it is left out."""
+    """Return the buffers that each of the two ranks exports; none where it is left out."""
     path = at("links", number, "exports")
     found: dict[int, list[int]] = {}
     for rank, names in numbered(path, link.exports, len(memory.sizes), "rank"):

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from hccl_py.documents.checks import a_text, an_object, at, defect, format_value
 from hccl_py.errors import did_you_mean
-from hccl_py.formats.checks import MAX_BUFFERS, numbered, whole
+from hccl_py.formats.checks import numbered, whole
+from hccl_py.program.limits import MAX_BUFFERS
 from hccl_py.values import IntArray
 
 _SHAPE = 'Write {"IN": bytes, "OUT": bytes, ...}.'

@@ -61,7 +61,7 @@ class OpModel(Strict):
 
 
 class ResourceModel(Strict):
-    """What one rank requests; a part that is left out is not checked against use."""
+    """The requests of one rank; a part that is left out is not checked against use."""
 
     streams: int | None = None
     local_notifies: dict[str, object] | None = None

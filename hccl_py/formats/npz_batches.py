@@ -1,4 +1,4 @@
-"""From the arrays of an npz file to batches: what instructions have in common, and what varies."""
+"""From the arrays of an npz file to batches: fields that ranks share, and columns that vary."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from hccl_py.documents.checks import defect
 from hccl_py.enums import DataType, ReduceOp, TaskKind
-from hccl_py.formats.checks import LIMIT, MAX_NUMBER, frozen
 from hccl_py.formats.npz import SHARED, Array
 from hccl_py.formats.npz_formulas import REWRITE, Formulas, formulas_from, shaped, within
+from hccl_py.program.builder.columns import frozen
 from hccl_py.program.instruction import COLUMNS, Batch, Instruction
+from hccl_py.program.limits import LIMIT, MAX_NUMBER
 from hccl_py.values import IntArray
 
 _KINDS = tuple(TaskKind)
@@ -24,7 +25,7 @@ STREAM = SHARED.index("stream")
 
 @dataclass(frozen=True)
 class IndexLimits:
-    """How many there are of what instructions name by number."""
+    """Counts of the things that instructions name by number."""
 
     ranks: int
     buffers: int
@@ -101,7 +102,7 @@ def _check_shared(shared: Mapping[str, IntArray], limits: IndexLimits) -> None:
 
 
 def _of(kind: IntArray, trait: str) -> npt.NDArray[np.bool_]:
-    """Return which instructions are of a kind that has a trait."""
+    """Return a mask of the instructions whose kind has a trait."""
     return np.array([getattr(k, trait) for k in _KINDS], bool)[kind]
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hccl_py.documents.checks import defect
-from hccl_py.formats.checks import LIMIT, frozen
 from hccl_py.formats.npz import Array
+from hccl_py.program.builder.columns import frozen
+from hccl_py.program.limits import LIMIT
 from hccl_py.values import IntArray, PerRank
 
 REWRITE = "Write the file again with hccl-py."

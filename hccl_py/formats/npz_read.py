@@ -12,22 +12,15 @@ from hccl_py.documents.kind import named
 from hccl_py.documents.models import Strict, checked
 from hccl_py.documents.parse import parse_document
 from hccl_py.enums import LinkKind
-from hccl_py.formats.checks import (
-    LIMIT,
-    MAX_BUFFERS,
-    MAX_NUMBER,
-    MAX_RANKS,
-    MAX_SLOTS,
-    NPZ_LIMIT,
-    PROGRAM,
-    frozen,
-)
+from hccl_py.formats.checks import NPZ_LIMIT, PROGRAM
 from hccl_py.formats.memory import alternating_from
 from hccl_py.formats.models import NotifyKind
 from hccl_py.formats.npz import ENDS, NPZ_FORMAT, Array, unpack
 from hccl_py.formats.npz_batches import STREAM, IndexLimits, batches_from
 from hccl_py.formats.npz_formulas import REWRITE, shaped, within
 from hccl_py.formats.op import calls_from, op_from
+from hccl_py.program.builder.columns import frozen
+from hccl_py.program.limits import LIMIT, MAX_BUFFERS, MAX_NUMBER, MAX_RANKS, MAX_SLOTS
 from hccl_py.program.program import Declared, Program
 from hccl_py.program.transports import NOTIFY_NAMES, LocalNotifies, Transports
 from hccl_py.values import IntArray
@@ -55,7 +48,7 @@ _TYPES = {"header": "u", "durations": "f"}
 
 
 class _Header(Strict):
-    """What is not a column."""
+    """The header: properties that are no columns."""
 
     format: str
     op: Any

@@ -19,8 +19,9 @@ from hccl_py.documents.checks import a_list, an_object, at, defect, format_value
 from hccl_py.documents.models import checked
 from hccl_py.enums import DataType, InPlace, Mode, ReduceOp
 from hccl_py.errors import NotSupportedError, did_you_mean
-from hccl_py.formats.checks import LIMIT, MAX_NUMBER, whole
+from hccl_py.formats.checks import whole
 from hccl_py.formats.models import OpModel
+from hccl_py.program.limits import LIMIT, MAX_NUMBER
 from hccl_py.program.program import Call
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""What the ranks of a file request: streams, notifies between them, notifies of their ends.
+"""Requests of the ranks of a file: streams, notifies between them, notifies of their ends.
 
 Each part may be left out, for all ranks or for some: then what the tasks use is what was requested.
 """
@@ -6,36 +6,22 @@ Each part may be left out, for all ranks or for some: then what the tasks use is
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from hccl_py.documents.checks import at
 from hccl_py.documents.models import checked
-from hccl_py.formats.checks import MAX_NUMBER, frozen, numbered, whole
+from hccl_py.formats.checks import numbered, whole
 from hccl_py.formats.links import Ends
 from hccl_py.formats.models import ResourceModel
+from hccl_py.program.builder.columns import RequestColumns
+from hccl_py.program.limits import MAX_NUMBER
 from hccl_py.values import IntArray
 
 
-@dataclass(frozen=True, eq=False)
-class Requests:
-    """`streams` per rank, -1 where it is not stated; `local` and `channels` are columns (rank,
-    stream or key of the end, count) of the ranks that state them, without ends of which none is
-    requested. `stated` is that of Declared.
-    """
-
-    streams: IntArray
-    states_local: npt.NDArray[np.bool_]
-    local: tuple[IntArray, IntArray, IntArray]
-    states_channels: npt.NDArray[np.bool_]
-    channels: tuple[IntArray, IntArray, IntArray]
-    stated: npt.NDArray[np.bool_]
-
-
-def requests_from(value: object, ranks: int, ends: Ends) -> Requests:
-    """Return the requests of the object `resources`."""
+def requests_from(value: object, ranks: int, ends: Ends) -> RequestColumns:
+    """Return the requests of the object `resources`, for sides of links by the keys of `ends`."""
     models = [
         (rank, checked(ResourceModel, part, at("resources", str(rank))))
         for rank, part in numbered("resources", value or {}, ranks, "rank")
@@ -51,16 +37,12 @@ def requests_from(value: object, ranks: int, ends: Ends) -> Requests:
     )
     local = [(r, m.local_notifies) for r, m in models if m.local_notifies is not None]
     channels = [(r, m.channel_notifies) for r, m in models if m.channel_notifies is not None]
-    states_local = _mask(ranks, [rank for rank, _ in local])
-    states_channels = _mask(ranks, [rank for rank, _ in channels])
-    stated = (streams >= 0, states_local, states_channels | ends.states_notifies)
-    return Requests(
-        streams,
-        states_local,
-        _local(local),
-        states_channels,
-        _channels(channels, ends),
-        frozen(np.stack(stated, axis=1)),
+    return RequestColumns(
+        streams=streams,
+        states_local=_mask(ranks, [rank for rank, _ in local]),
+        local=_local(local),
+        states_ends=_mask(ranks, [rank for rank, _ in channels]),
+        ends=_channels(channels, ends),
     )
 
 
@@ -83,13 +65,13 @@ def _local(parts: Iterable[tuple[int, dict[str, object]]]) -> tuple[IntArray, In
 
 def _channels(
     parts: Iterable[tuple[int, dict[str, object]]], ends: Ends
-) -> tuple[IntArray, IntArray, IntArray]:
+) -> tuple[IntArray, IntArray]:
     rows = [(rank, peer, count) for rank, counts in parts for peer, count in counts.items()]
     where = lambda k: at(_path(rows[k][0], "channel_notifies"), rows[k][1])  # noqa: E731
     rank = _column(row[0] for row in rows)
     count = whole([row[2] for row in rows], where, "a number of notifies", 0, MAX_NUMBER)
     keys = ends.requested(rank, [_reference(row[1]) for row in rows], where)
-    return rank[count > 0], keys[count > 0], count[count > 0]
+    return keys[count > 0], count[count > 0]
 
 
 def _reference(key: str) -> int | str:

@@ -7,19 +7,19 @@ imported = source.imported(source.usual_size)
 imported.report().ok
 """
 
-from hccl_py.importers.contract import Entry, Importer, ImportOptions, Source, SourceError
+from hccl_py.importers.contract import Importer, ImportOptions, Source, SourceEntry, SourceError
 from hccl_py.importers.exporter import Exporter
-from hccl_py.importers.imported import Case, Imported
+from hccl_py.importers.imported import Imported, ProgramCase
 from hccl_py.importers.installed import importer_of, installed_importers
 
 __all__ = [
-    "Case",
-    "Entry",
     "Exporter",
     "ImportOptions",
     "Imported",
     "Importer",
+    "ProgramCase",
     "Source",
+    "SourceEntry",
     "SourceError",
     "importer_of",
     "installed_importers",

@@ -7,8 +7,8 @@
         def claims(self, path: str) -> bool:
             return path.endswith(".mine")
 
-        def entries(self, path: str, options: ImportOptions) -> list[Entry]:
-            return [Entry(path, partial(my_source, path, options))]
+        def entries(self, path: str, options: ImportOptions) -> list[SourceEntry]:
+            return [SourceEntry(path, partial(my_source, path, options))]
 
 A package lists its importers in a tuple `IMPORTERS`, in the module that an entry point of the group
 `hccl_py.importers` names. That module and `claims` are used by every command that takes a path, so
@@ -142,7 +142,7 @@ class SourceError(ParameterError):
         self.output = output
 
 
-class Entry(NamedTuple):
+class SourceEntry(NamedTuple):
     """A source among those that a path names: the title of its report, the function that opens it,
     and its own name, if it has one.
     """
@@ -177,7 +177,7 @@ class Importer(ABC):
         """Return True if a path names a source of this kind, by its suffix or its first bytes."""
 
     @abstractmethod
-    def entries(self, path: str, options: ImportOptions) -> Sequence[Entry]:
+    def entries(self, path: str, options: ImportOptions) -> Sequence[SourceEntry]:
         """Return the sources that a path names, one or more; they are opened one by one."""
 
     def open(self, path: str, options: ImportOptions) -> Source:

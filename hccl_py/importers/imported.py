@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # timing a program does without the verifier
 UNVERIFIED = "The program was not verified: it is not whole."
 
 
-class Case(NamedTuple):
+class ProgramCase(NamedTuple):
     """One of the programs of a call that are verified. `explain` returns a finding of the verifier
     in the words of the source, or None where its author cannot change what the finding is about.
     """
@@ -57,7 +57,7 @@ class Imported:
     own_findings: Callable[[], tuple[Finding, ...]] = _no_findings
     notes: tuple[str, ...] = ()
     explain: Callable[[Finding], Finding | None] = _unchanged
-    cases: Callable[[], Iterator[Case]] | None = None
+    cases: Callable[[], Iterator[ProgramCase]] | None = None
     product: Product | None = None
     is_complete: bool = True
     """False if the findings stand against any use of the program but verifying it."""
@@ -125,8 +125,8 @@ class Imported:
                 findings.append(explained.of_case(case.name, "") if case.name else explained)
         return Report.of(self.title, findings, programs, notes=tuple(notes))
 
-    def _cases(self, program: Program) -> Iterator[Case]:
+    def _cases(self, program: Program) -> Iterator[ProgramCase]:
         if self.cases is None:
-            yield Case(program, self.explain)
+            yield ProgramCase(program, self.explain)
         else:
             yield from self.cases()

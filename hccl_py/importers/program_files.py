@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hccl_py.documents.disk import check_place, format_path
 from hccl_py.errors import ParameterError, did_you_mean
-from hccl_py.importers.contract import Entry, Importer, ImportOptions, Source
+from hccl_py.importers.contract import Importer, ImportOptions, Source, SourceEntry
 from hccl_py.importers.imported import Imported
 from hccl_py.operators import make_operator
 
@@ -63,9 +63,9 @@ class ProgramFiles(Importer):
         """Return True for the suffixes of program files and for any file."""
         return path.lower().endswith(SUFFIXES) or os.path.exists(path)
 
-    def entries(self, path: str, options: ImportOptions) -> list[Entry]:
+    def entries(self, path: str, options: ImportOptions) -> list[SourceEntry]:
         """Return the one program of the file."""
-        return [Entry(path, partial(self._opened, path, options))]
+        return [SourceEntry(path, partial(self._opened, path, options))]
 
     def _opened(self, path: str, options: ImportOptions) -> Source:
         from hccl_py.formats import load

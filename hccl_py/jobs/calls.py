@@ -11,7 +11,7 @@ from hccl_py.communicator.communicator import Communicator
 from hccl_py.communicator.planning import Plan
 from hccl_py.jobs.layout import JobNumbers, PlanNumbers
 from hccl_py.jobs.pieces import Mapping, Piece, Shift, joined, ordered
-from hccl_py.jobs.steps import JobGroup, Run, Step
+from hccl_py.jobs.steps import Communicate, JobGroup, Step
 from hccl_py.program.instruction import Instruction, Texts
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray, PerRank, RankInt
@@ -37,12 +37,12 @@ class Cells:
 
 
 class Calls:
-    """Lays out the communicators of a job when it is made; turns calls into pieces afterwards."""
+    """Calls of a job: the constructor lays out its communicators, `pieces` gives a call's tasks."""
 
     def __init__(self, layout: JobNumbers, steps: Sequence[Step]) -> None:
         self.phases, self.lines = Texts[str](), Texts[str]()
         self._pieces: dict[object, list[Piece]] = {}
-        runs = [step for step in steps if isinstance(step, Run)]
+        runs = [step for step in steps if isinstance(step, Communicate)]
         users: dict[Communicator, tuple[JobGroup, int, dict[int, Plan]]] = {}
         for step in runs:
             for group, plan in step.parts:
@@ -56,9 +56,9 @@ class Calls:
             for number, plan in plans.items()
         }
 
-    def pieces(self, step: Run, cells: Cells) -> list[Piece]:
-        """Return the tasks of all parts of a step, with numbers of phases as labels; what differs
-        in ranks only is one piece.
+    def pieces(self, step: Communicate, cells: Cells) -> list[Piece]:
+        """Return the tasks of all parts of a step, with numbers of phases as labels; parts that
+        differ in ranks only are one piece.
         """
         keys = tuple((group.communicator, id(plan)) for group, plan in step.parts)
         if keys not in self._pieces:
@@ -103,7 +103,7 @@ def _is_some(value: RankInt) -> bool:
 
 
 def _cells(old: Cells, place: PlanNumbers, new: Cells) -> Mapping:
-    """Return what makes cells of a job of those of a communicator."""
+    """Return the mapping from cells of a communicator's program to cells of the job."""
 
     def moved(cells: IntArray) -> IntArray:
         end, index = np.divmod(cells, old.stride)

@@ -2,7 +2,7 @@
 
 Steps become pieces, instructions of some ranks. Ranks that take part in the same pieces are a
 batch, so that thousands of ranks stay a few batches. The first stream wakes the others and waits
-for them in the end: for its caller, a job is over when its first stream is.
+for them in the end: to its caller, a job is over when its first stream is.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from hccl_py.communicator.planning import Plan
 from hccl_py.enums import Buffer, DataType, TaskKind
 from hccl_py.errors import NotSupportedError
 from hccl_py.jobs.calls import Calls, Cells
-from hccl_py.jobs.events import Crossing, Events
+from hccl_py.jobs.events import Crossing, Events, begun, ended
 from hccl_py.jobs.labels import Labels
 from hccl_py.jobs.layout import JobNumbers
 from hccl_py.jobs.pieces import Piece, narrowed
 from hccl_py.jobs.program import CallOn, JobProgram
-from hccl_py.jobs.start_end import begun, ended
-from hccl_py.jobs.steps import Compute, Record, Run, Step, Wait
+from hccl_py.jobs.steps import Communicate, Compute, Record, Step, Wait
 from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.narrowing import Narrower
 from hccl_py.topology.topology import Topology
@@ -32,7 +31,7 @@ from hccl_py.values import IntArray, PerRank
 
 def composed(topology: Topology, streams: tuple[str, ...], steps: Sequence[Step]) -> JobProgram:
     """Return the program of a job; ParameterError for waits that no record answers."""
-    plans = [plan for step in steps if isinstance(step, Run) for _, plan in step.parts]
+    plans = [plan for step in steps if isinstance(step, Communicate) for _, plan in step.parts]
     _refuse_counting(plans)
     ranks = topology.size
     layout = JobNumbers(ranks, max(len(streams), 1))
@@ -58,7 +57,7 @@ def composed(topology: Topology, streams: tuple[str, ...], steps: Sequence[Step]
 
 
 def _refuse_counting(plans: Sequence[Plan]) -> None:
-    """Refuse calls that share a program with others in another way than jobs do."""
+    """Refuse programs with counting notifies or alternating buffers, which a job has not."""
     for plan in plans:
         if plan.program.counts_posts or plan.program.alternating:
             what = "notifies count" if plan.program.counts_posts else "buffers alternate"
@@ -70,8 +69,8 @@ def _refuse_counting(plans: Sequence[Plan]) -> None:
 
 
 def _op(plans: Sequence[Plan]) -> OpParam:
-    """Return the op of a job. None says what a whole job means; an empty message promises nothing.
-    Its data type is that of the first call that reduces.
+    """Return the op of a job: an empty message, since no op stands for a whole job. Its data type
+    is that of the first call that reduces.
     """
     types = [plan.op.dtype for plan in plans if plan.op.reduce is not None]
     dtype = types[0] if types else DataType.UINT8
@@ -79,7 +78,7 @@ def _op(plans: Sequence[Plan]) -> OpParam:
 
 
 class _Composer:
-    """Lays everything out when it is made; yields pieces afterwards."""
+    """The layout of a job, made by the constructor, and its pieces."""
 
     def __init__(self, layout: JobNumbers, streams: Sequence[str], steps: Sequence[Step]) -> None:
         self.labels, self.calls = Labels(), Calls(layout, steps)
@@ -102,7 +101,7 @@ class _Composer:
             yield self._wait(done, "end")
 
     def _step(self, number: int, step: Step) -> Iterator[tuple[IntArray, Piece]]:
-        if isinstance(step, Run):
+        if isinstance(step, Communicate):
             pieces = self.calls.pieces(step, self._cells)
             call = CallOn(step.label, step.stream)
             for piece in self.labels.of_call(call, pieces, self.calls.phases):
@@ -117,7 +116,7 @@ class _Composer:
 
     def _compute(self, step: Compute) -> Iterator[tuple[IntArray, Piece]]:
         label, line = self.labels.plain(step.label), self.calls.lines.number(step.line)
-        us: Any = step.duration_us  # a formula of floats: nobody calculates with it
+        us: Any = step.duration_us  # PerRank of floats: a duration is read, never calculated with
         duration = float(us[0]) if (us == us[0]).all() else PerRank(us, bounds=(0, 0))
         kernel = Instruction(TaskKind.COMPUTE, step.stream, label, line, duration_us=duration)
         yield step.ranks, Piece(step.ranks, (kernel,))
@@ -138,7 +137,7 @@ class _Composer:
 
 
 def _batches(ranks: int, pieces: Sequence[tuple[IntArray, Piece]]) -> tuple[Batch, ...]:
-    """Return the ranks by the pieces that they take part in."""
+    """Return the batches: ranks that take part in the same pieces."""
     masks = [np.isin(np.arange(ranks), who) for who, _ in pieces]
     number = np.zeros(ranks, np.int64)
     for mask in masks:

@@ -1,12 +1,16 @@
-"""Events as local notifies: one for every wait, which the record posts and the wait consumes.
+"""Local notifies of a job: one for every wait, which the record posts and the wait consumes.
 
-A stream's own events, and those that it has waited for before, hold nothing up: such waits are left
-out.
+A wait for an event of the same stream, or for one that the stream has waited for before, orders
+nothing and is left out.
+
+At the begin of a job its first stream wakes the others, and at the end it waits for them. A stream
+that begins with a wait for another one needs no waking, and a stream that ends with an event that
+the first stream waits for is known to be over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +23,7 @@ from hccl_py.values import IntArray
 
 @dataclass(frozen=True, eq=False)
 class Crossing:
-    """A stream waits for another one of the same rank: the slot of the local notify, at ranks."""
+    """A local notify, by its slot, that `stream` waits for at `ranks`."""
 
     stream: int
     slot: int
@@ -32,7 +36,7 @@ def crossing(layout: JobNumbers, stream: int, ranks: IntArray) -> Crossing:
 
 
 class Events:
-    """What is posted at every record, and consumed at every wait, by the number of the step."""
+    """The notifies posted at every record and consumed at every wait, by the step's number."""
 
     def __init__(self, layout: JobNumbers, streams: Sequence[str], steps: Sequence[Step]) -> None:
         self.posts: dict[int, list[Crossing]] = {}
@@ -73,3 +77,42 @@ class Events:
 
     def _nowhere(self) -> IntArray:
         return np.full(self._layout.ranks, -1)
+
+
+def begun(
+    layout: JobNumbers, steps: Sequence[Step], events: Events, streams: int
+) -> tuple[Crossing, ...]:
+    """Return the notifies that the first stream posts to wake the others."""
+    waking = {number: wait.ranks for number, wait in events.waits.items()}
+    firsts = _open(reversed(list(enumerate(steps))), streams, layout.ranks, waking)
+    return tuple(crossing(layout, stream, ranks) for stream, ranks in firsts)
+
+
+def ended(
+    layout: JobNumbers, steps: Sequence[Step], events: Events, streams: int
+) -> tuple[tuple[int, Crossing], ...]:
+    """Return the notifies that the other streams post at their end, each with its stream."""
+    ending = {
+        number: np.concatenate([np.zeros(0, np.int64), *(p.ranks for p in posts if not p.stream)])
+        for number, posts in events.posts.items()
+    }
+    lasts = _open(enumerate(steps), streams, layout.ranks, ending)
+    return tuple((stream, crossing(layout, 0, ranks)) for stream, ranks in lasts)
+
+
+def _open(
+    steps: Iterator[tuple[int, Step]], streams: int, ranks: int, settled: Mapping[int, IntArray]
+) -> Iterator[tuple[int, IntArray]]:
+    """Yield every stream but the first with the ranks whose last of these steps on the stream is
+    not among the settled ranks of that step, by its number.
+    """
+    last = np.full((streams, ranks), -1)
+    for number, step in steps:
+        last[step.stream, step.ranks] = number
+    for stream in range(1, streams):
+        is_open = last[stream] >= 0
+        for number in np.unique(last[stream, is_open]).tolist():
+            here = settled.get(number, np.zeros(0, np.int64))
+            is_open[here[last[stream, here] == number]] = False
+        if is_open.any():
+            yield stream, np.flatnonzero(is_open)

@@ -22,18 +22,18 @@ from hccl_py.call.op_param import OpParam
 from hccl_py.communicator.communicator import Communicator
 from hccl_py.communicator.planning import Plan, idle
 from hccl_py.errors import ParameterError
+from hccl_py.jobs.communicators import JobCommunicators, ranks_of
 from hccl_py.jobs.compose import composed
-from hccl_py.jobs.issued import Issued, ranks_of
 from hccl_py.jobs.program import JobProgram
-from hccl_py.jobs.steps import Compute, Event, Record, Run, Step, Wait
+from hccl_py.jobs.steps import Communicate, Compute, Event, Record, Step, Wait
 from hccl_py.lines import format_line
 from hccl_py.topology import Topology
 from hccl_py.values import IntArray
 
 
 class Job:
-    """Streams of all ranks of a topology, and what is issued on them. Raises ParameterError for
-    what is no `Topology`.
+    """The streams of all ranks of a topology, with the kernels, events and collectives issued on
+    them. Raises ParameterError where `topology` is no `Topology`.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -45,10 +45,10 @@ class Job:
         self.topology = topology
         self.steps: list[Step] = []
         self._streams: list[str] = []
-        self.issued = Issued(topology)
+        self.communicators = JobCommunicators(topology)
         self._recorded: dict[Event, npt.NDArray[np.bool_]] = {}
         self.line = ""
-        """Where what is issued from here on comes from; the caller's line where it is empty."""
+        """The source line of the next steps; the caller's line where it is empty."""
 
     def stream(self, name: str) -> JobStream:
         """Return a new stream of every rank.
@@ -65,22 +65,22 @@ class Job:
         return JobStream(self, len(self._streams) - 1, np.arange(self.topology.size))
 
     def event(self) -> Event:
-        """Return an event that is recorded later: streams may wait for it before that is said."""
+        """Return an event to record later: streams may wait for it before it is recorded."""
         event = Event()
         self._recorded[event] = np.zeros(self.topology.size, bool)
         return event
 
     def program(self) -> JobProgram:
-        """Return everything that was issued so far as one program.
+        """Return all steps issued so far as one program.
 
-        Raises ParameterError where a stream waits for an event that its rank never records. That
-        streams can never go on is found where the program is timed or verified.
+        Raises ParameterError where a stream waits for an event that its rank never records. A
+        deadlock of streams is found when the program is timed or verified.
         """
         program = composed(self.topology, tuple(self._streams), tuple(self.steps))
         return replace(program, job=self)
 
     def check_event(self, event: Event) -> npt.NDArray[np.bool_]:
-        """Return which ranks have recorded an event of this job."""
+        """Return a flag per rank, True where it has recorded an event of this job."""
         if not isinstance(event, Event) or event not in self._recorded:
             raise ParameterError(
                 f"{event!r:.80} is no event of this job.",
@@ -101,7 +101,7 @@ class Job:
 class JobStream:
     """One stream of some ranks of a job; `ranks` are numbers of the job's topology, ascending.
 
-    What the methods cannot take raises ParameterError.
+    Methods raise ParameterError for arguments that they cannot take.
     """
 
     def __init__(self, job: Job, number: int, ranks: IntArray) -> None:
@@ -112,11 +112,11 @@ class JobStream:
 
     @property
     def name(self) -> str:
-        """The name that the job's streams have it by."""
+        """The stream's name in the job."""
         return self.job.name_of(self.number)
 
     def on(self, ranks: Sequence[int] | IntArray) -> JobStream:
-        """Return the same stream of some of its ranks only: what differs by rank is issued there.
+        """Return the same stream on some of its ranks only, for steps that differ by rank.
 
         The k-th call that a rank makes on a communicator meets the k-th call of the others. Raises
         ParameterError for no rank, or for one that the stream does not have.
@@ -130,9 +130,8 @@ class JobStream:
         return JobStream(self.job, self.number, given)
 
     def compute(self, microseconds: float | Sequence[float], label: str = "compute") -> None:
-        """Run a kernel that takes so long, or so long on each of the stream's ranks: a number, or
-        one for each of `ranks`, 0 or more. That a rank is slow in everything is said by
-        `Stragglers`.
+        """Run a kernel of a duration of 0 or more: one number, or one for each of `ranks`. Ranks
+        that are slow in every task are described by `Stragglers`.
         """
         us = _durations(microseconds)
         if us.ndim > 1 or (us.ndim and len(us) != len(self.ranks)):
@@ -166,8 +165,8 @@ class JobStream:
         return event
 
     def wait(self, event: Event) -> None:
-        """Let nothing that is issued on the stream from here on begin before the event, which may
-        be recorded later. Raises ParameterError for another job's event.
+        """Let later steps of the stream begin after the event, which may be recorded later. Raises
+        ParameterError for another job's event.
         """
         self.job.check_event(event)
         self.job.steps.append(Wait(self.number, self.ranks, self._line(), event))
@@ -182,19 +181,19 @@ class JobStream:
     ) -> None:
         """Issue a collective of a communicator, or of several that share no rank, each for itself.
 
-        A communicator of the job's topology, its groups and theirs know their ranks; `members` says
-        for others which ranks of the job, placed alike, theirs are. All calls of a communicator go
-        to one stream: they share its buffers. `label` is the op's name where none is given. A call
-        without data is left out, as HCCL does.
+        A communicator of the job's topology, its groups and their groups know their ranks; for any
+        other, `members` are its ranks in the job, placed alike. All calls of a communicator go to
+        one stream: they share its buffers. `label` is by default the op's name. A call without data
+        is left out, as HCCL does.
 
         Raises ParameterError for communicators whose ranks are not in the job, share a rank or lie
-        on another stream, and for calls that differ between ranks; what a plan of the call raises
-        otherwise is as in `Communicator.plan`.
+        on another stream, and for calls that differ between ranks; planning the call raises what
+        `Communicator.plan` does.
         """
-        groups = self.job.issued.placed(communicators, members)
+        groups = self.job.communicators.placed(communicators, members)
         if isinstance(op, OpParam) and idle(op):
-            return  # HCCL leaves such a call before it issues anything
-        parts = tuple((group, self.job.issued.plan(group, op)) for group in groups)
+            return  # HCCL returns from such a call before it issues a task
+        parts = tuple((group, self.job.communicators.plan(group, op)) for group in groups)
         here = np.concatenate([group.members for group in groups])
         ranks = self.ranks[np.isin(self.ranks, here)]
         if not len(ranks):
@@ -203,16 +202,16 @@ class JobStream:
                 f"Its ranks are {', '.join(map(str, here[:8].tolist()))}.",
             )
         for group, plan in parts:
-            self.job.issued.issue(group, plan, self.name, ranks)
+            self.job.communicators.issue(group, plan, self.name, ranks)
         label = _text(label) or parts[0][1].op.name
-        self.job.steps.append(Run(self.number, ranks, self._line(), label, parts))
+        self.job.steps.append(Communicate(self.number, ranks, self._line(), label, parts))
 
     def _line(self) -> str:
         return self.job.line or _line()
 
 
 def _durations(given: object) -> npt.NDArray[np.float64]:
-    """Return durations as an array, NaN for what is no number."""
+    """Return durations as an array, NaN where they are no numbers."""
     try:
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):

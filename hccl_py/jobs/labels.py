@@ -8,7 +8,7 @@ from hccl_py.program.instruction import Texts
 
 
 class Labels:
-    """All labels, and for each the number of its call, -1 for none."""
+    """All labels, and the number of the call of each, -1 for none."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -23,7 +23,7 @@ class Labels:
         return self._plain[text]
 
     def of_call(self, call: CallOn, pieces: list[Piece], phases: Texts[str]) -> list[Piece]:
-        """Return pieces, whose labels are numbers of phases, with labels of a new call."""
+        """Return pieces, whose labels are numbers of phases, under labels of a new call."""
         self.calls.append(call)
         names, known = list(phases.numbers), dict[int, int]()
         for piece in pieces:

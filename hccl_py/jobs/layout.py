@@ -1,4 +1,4 @@
-"""Where everything of a job lies: streams, notifies, memory and transports of its communicators.
+"""The layout of a job: streams, notifies, memory and transports of its communicators.
 
 A communicator has sub streams, local notifies and memory of its own, and each of its tags has its
 own transports. Communicators that share no rank may have the same numbers.
@@ -26,8 +26,8 @@ ALIGNMENT = 512
 
 @dataclass(frozen=True, eq=False)
 class PlanNumbers:
-    """Numbers of a plan in the job: its ranks, streams and slots of local notifies by their own
-    numbers; what its buffers' offsets shift by; its first transport end.
+    """Numbers of a plan in the job: its ranks, streams and slots of local notifies, by their
+    numbers in the plan; the bytes to add to offsets, by buffer; its first transport end.
     """
 
     members: IntArray
@@ -38,7 +38,7 @@ class PlanNumbers:
 
 
 class JobNumbers:
-    """Gives out numbers, the same at all ranks of a communicator."""
+    """The numbers given out so far, the same at all ranks of a communicator."""
 
     def __init__(self, ranks: int, streams: int) -> None:
         self.ranks = ranks
@@ -64,7 +64,7 @@ class JobNumbers:
         self._owned[group.communicator] = owned
 
     def place(self, group: JobGroup, plan: Plan) -> PlanNumbers:
-        """Return where a plan of a communicator lies."""
+        """Return the numbers of a communicator's plan."""
         streams, shifts = self._owned[group.communicator]
         slots = [
             self._local_slot(group, streams, stream, index)
@@ -97,7 +97,7 @@ class JobNumbers:
 
     @property
     def declared(self) -> Declared:
-        """What every rank needs."""
+        """The resources of every rank."""
         counts = np.zeros((self.ranks, int(self._streams.max())), np.int64)
         for stream, used in self._notifies.items():
             counts[:, stream] = used
@@ -128,7 +128,7 @@ class _JointTransports:
         self._planes: dict[str, int] = {name: number for number, name in enumerate(PLANES)}
 
     def first_end(self, group: JobGroup, plan: Plan) -> int:
-        """Return where the transports of a plan begin."""
+        """Return the first transport end of a plan."""
         tag, wanted = plan.selection.tag, plan.program.transports
         known = self._by_tag.setdefault((group.communicator, tag), [])
         for transports, first in known:
@@ -160,9 +160,7 @@ class _JointTransports:
         )
 
     def _fresh_planes(self, tag: str, transports: Transports) -> IntArray:
-        """Return new numbers for the planes of a tag: no two transports of a rank to a peer are
-        alike.
-        """
+        """Return new numbers for the planes of a tag: no plane of the job joins two ranks twice."""
         numbers = np.zeros(len(transports.planes), np.int64)
         for plane in np.unique(transports.plane).tolist():
             name = f"{transports.planes[plane]} of {tag}"

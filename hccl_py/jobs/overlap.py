@@ -1,4 +1,4 @@
-"""How much of the communication of a job is hidden behind computation.
+"""Overlapped and exposed communication of a job.
 
 compute        ████████████████████████
 communication        ████████████▒▒▒▒▒▒▒▒▒▒▒▒    █ overlapped  ▒ exposed
@@ -20,8 +20,8 @@ from hccl_py.values import Floats
 
 @dataclass(frozen=True, eq=False)
 class CallTimes:
-    """One call of a job: when its first rank begins and its last one ends, and what is exposed of
-    it on the rank where that is most; microseconds.
+    """One call of a job, in microseconds: the begin of its first rank, the end of its last one, and
+    the exposed time on the rank where that is longest.
     """
 
     label: str
@@ -33,12 +33,12 @@ class CallTimes:
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """Microseconds, one value per rank, and what the calls add to them.
+    """Microseconds, one value per rank, and the times of every call.
 
-    `total_us` is when the rank is done. `compute_us` is the time in which kernels run,
-    `communication_us` that in which a call is under way, waiting for other ranks included, from its
-    first task on the job's stream to its last one; `overlapped_us` is both at once, `exposed_us`
-    communication without a kernel.
+    `total_us` is the end of the rank's last task. `compute_us` is the time in which kernels run,
+    `communication_us` the time in which a call is under way, waiting for other ranks included, from
+    its first task on the job's stream to its last one; `overlapped_us` is both at once,
+    `exposed_us` communication without a kernel.
     """
 
     total_us: Floats
@@ -65,65 +65,73 @@ class Overlap:
 
 
 def overlap(timeline: Timeline) -> Overlap:
-    """Measure a timeline of a job's program; ParameterError for programs of other make."""
+    """Measure a timeline of a job's program; ParameterError for any other program."""
+    program = _job_program(timeline)
+    spans = call_spans(timeline)
+    start, end = spans
+    exposed = np.zeros_like(start)
+    measured = [_measured(timeline, rank, spans, exposed) for rank in range(program.ranks)]
+    total, compute, communication, both = np.array(measured).reshape(-1, 4).T
+    calls = tuple(
+        CallTimes(
+            call.label,
+            program.stream_names[call.stream],
+            float(start[:, number].min()),
+            float(end[:, number].max()),
+            float(exposed[:, number].max()),
+        )
+        for number, call in enumerate(program.calls_run)
+        if (start[:, number] <= end[:, number]).any()
+    )
+    return Overlap(total, compute, communication, both, calls)
+
+
+def _job_program(timeline: Timeline) -> JobProgram:
     program = timeline.program
     if not isinstance(program, JobProgram):
         raise ParameterError(
             f"{program!r} does not say which of its tasks are calls.",
             "Time what job.program() returns; program files do not keep it.",
         )
-    spans = _Spans(timeline, program)
-    measured = [spans.measure(rank) for rank in range(program.ranks)]
-    total, compute, communication, both = np.array(measured).reshape(-1, 4).T
-    return Overlap(total, compute, communication, both, spans.calls())
+    return program
 
 
-class _Spans:
-    """Begin and end of the kernels and of the calls of every rank."""
+def call_spans(timeline: Timeline) -> tuple[Floats, Floats]:
+    """Return begin and end of every call, [ranks, calls], in microseconds; infinity and -infinity
+    where a rank has no task of the call. ParameterError for a timeline of no job.
 
-    def __init__(self, timeline: Timeline, program: JobProgram) -> None:
-        tasks = program.tasks
-        self._timeline, self._program, self._first = timeline, program, tasks.first
-        self._is_kernel = tasks.kind == TaskKind.COMPUTE
-        call = program.call_of_task
-        stream = np.array([c.stream for c in program.calls_run] + [-1])
-        # Sub streams wait for their call long before it begins.
-        self._call = np.where(stream[call] == tasks.stream, call, -1)
-        shape = program.ranks, len(program.calls_run)
-        self._exposed = np.zeros(shape)
-        self._start, self._end = np.full(shape, np.inf), np.full(shape, -np.inf)
+    Tasks on the job's stream count alone: sub streams wait for their call long before it begins.
+    """
+    program = _job_program(timeline)
+    tasks, call = program.tasks, program.call_of_task
+    stream = np.array([one.stream for one in program.calls_run] + [-1])
+    rows = np.flatnonzero((call >= 0) & (stream[call] == tasks.stream))
+    at = tasks.rank[rows], call[rows]
+    start = np.full((program.ranks, len(program.calls_run)), np.inf)
+    end = -start
+    np.minimum.at(start, at, timeline.start_us[rows])
+    np.maximum.at(end, at, timeline.end_us[rows])
+    return start, end
 
-    def measure(self, rank: int) -> tuple[float, float, float, float]:
-        """Return total, compute, communication and overlapped time of a rank."""
-        rows = slice(self._first[rank], self._first[rank + 1])
-        start, end = self._timeline.start_us[rows], self._timeline.end_us[rows]
-        kernel, call = self._is_kernel[rows], self._call[rows]
-        compute = _Busy(start[kernel], end[kernel])
-        mine = call >= 0
-        begin, finish = self._start[rank], self._end[rank]
-        np.minimum.at(begin, call[mine], start[mine])
-        np.maximum.at(finish, call[mine], end[mine])
-        made = begin <= finish
-        communication = _Busy(begin[made], finish[made])
-        self._exposed[rank, made] = finish[made] - begin[made]
-        self._exposed[rank, made] -= compute.until(finish[made]) - compute.until(begin[made])
-        both = compute.until(communication.end) - compute.until(communication.start)
-        return end.max(initial=0.0), compute.total, communication.total, float(both.sum())
 
-    def calls(self) -> tuple[CallTimes, ...]:
-        """Return the calls with tasks, after all ranks are measured."""
-        names = self._program.stream_names
-        return tuple(
-            CallTimes(
-                call.label,
-                names[call.stream],
-                float(self._start[:, number].min()),
-                float(self._end[:, number].max()),
-                float(self._exposed[:, number].max()),
-            )
-            for number, call in enumerate(self._program.calls_run)
-            if (self._start[:, number] <= self._end[:, number]).any()
-        )
+def _measured(
+    timeline: Timeline, rank: int, spans: tuple[Floats, Floats], exposed: Floats
+) -> tuple[float, float, float, float]:
+    """Return total, compute, communication and overlapped time of a rank, and set its row of
+    `exposed`, [ranks, calls].
+    """
+    tasks = timeline.program.tasks
+    rows = slice(tasks.first[rank], tasks.first[rank + 1])
+    start, end = timeline.start_us[rows], timeline.end_us[rows]
+    is_kernel = tasks.kind[rows] == TaskKind.COMPUTE
+    compute = _Busy(start[is_kernel], end[is_kernel])
+    begin, finish = (span[rank] for span in spans)
+    made = begin <= finish
+    begin, finish = begin[made], finish[made]
+    communication = _Busy(begin, finish)
+    exposed[rank, made] = finish - begin - (compute.until(finish) - compute.until(begin))
+    both = compute.until(communication.end) - compute.until(communication.start)
+    return end.max(initial=0.0), compute.total, communication.total, float(both.sum())
 
 
 class _Busy:

@@ -1,4 +1,4 @@
-"""Pieces of a job: instructions of some ranks, moved to other numbers, put together, and narrowed.
+"""Pieces of a job: instructions of some ranks, renumbered, joined and narrowed.
 
 Formulas stay formulas as far as they can: `table[(base + add) % mod]` gets another table.
 """
@@ -31,7 +31,7 @@ class Mapping:
 
     def __init__(self, of: Callable[[IntArray], IntArray]) -> None:
         self._of = of
-        # What the keys are made of is kept: ids are good as long as their arrays live.
+        # The columns are kept beside the results: an id is good as long as its array lives.
         self._known: dict[object, tuple[RankInt, RankInt]] = {}
         self._tables: dict[int, tuple[IntArray, IntArray]] = {}
 
@@ -81,7 +81,7 @@ def narrowed(narrower: Narrower, piece: Piece, ranks: IntArray) -> tuple[Instruc
 
 
 def joined(pieces: Sequence[Piece]) -> list[Piece]:
-    """Put those together that differ in columns only: what their ranks do is the same."""
+    """Join pieces that differ in columns only: their ranks issue the same tasks."""
     alike: dict[object, list[Piece]] = {}
     for piece in pieces:
         key = tuple(tuple(getattr(i, name) for name in SHARED) for i in piece.instructions)
@@ -97,7 +97,7 @@ def ordered(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 class _Joiner:
-    """Puts columns of several pieces one after the other."""
+    """Pieces that become one, column behind column."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self._pieces = pieces

@@ -1,4 +1,4 @@
-"""The program of a job: an ordinary one that still knows the streams and calls of the job."""
+"""The program of a job: a `Program` that keeps the streams and calls of the job."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ class JobProgram(Program):
 
     @property
     def call_of_task(self) -> IntArray:
-        """The number of the call that every task row belongs to; -1 for what the job itself does:
-        kernels and events.
-        """
+        """The number of the call of every task; -1 for kernels and events, which are the job's."""
         tasks = self.tasks
         of_label = np.array([*self.call_of_label, -1], np.int64)  # no label: the last one
         return of_label[tasks.table.label[tasks.instruction]]

@@ -1,4 +1,4 @@
-"""What is issued on the streams of a job, in the order in which it was said."""
+"""The steps of a job: kernels, events and collectives in the order of issue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class JobGroup:
-    """A communicator, and the ranks of the job that its ranks are."""
+    """A communicator, and the job's number of each of its ranks."""
 
     communicator: Communicator
     members: IntArray
@@ -41,7 +41,7 @@ class Compute:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """An event is recorded."""
+    """The recording of an event."""
 
     stream: int
     ranks: IntArray
@@ -51,7 +51,7 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class Wait:
-    """The stream goes on when the event has happened."""
+    """The wait of a stream for an event."""
 
     stream: int
     ranks: IntArray
@@ -60,8 +60,8 @@ class Wait:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """Collectives of communicators that share no rank, as far as they concern `ranks`."""
+class Communicate:
+    """One call of a communicator, or of several that share no rank; `ranks` issue it."""
 
     stream: int
     ranks: IntArray
@@ -70,4 +70,4 @@ class Run:
     parts: tuple[tuple[JobGroup, Plan], ...]
 
 
-Step: TypeAlias = Compute | Record | Wait | Run
+Step: TypeAlias = Compute | Record | Wait | Communicate

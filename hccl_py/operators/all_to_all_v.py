@@ -73,7 +73,7 @@ class AllToAllV(Operator):
         )
 
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
-        """Return what was sent to each rank, at its displacements; gaps stay zero."""
+        """Return the parts sent to each rank, at their displacements; gaps stay zero."""
         ranks = len(inputs)
         parts = exchange_of(op, ranks)
         sizes = extents(parts.recv_displs, parts.receives)

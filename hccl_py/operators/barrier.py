@@ -1,4 +1,4 @@
-"""Barrier: nobody goes on before everybody has come."""
+"""Barrier: no rank goes on before all ranks have come."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Barrier(AllReduce):
             )
 
     def count(self, size: int, ranks: int, unit: int) -> int:
-        """Return 8, whatever the size."""
+        """Return 8 for any size."""
         return BARRIER_COUNT
 
     def variants(self) -> tuple[Variant, ...]:
-        """Return the one call there is, whatever the count."""
+        """Return the one call of the op, which ignores the count."""
         return (lambda op, ranks: replace(op, count=BARRIER_COUNT),)
 
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
-        """Return the sums, which nobody looks at."""
+        """Return the sums, which no caller sees."""
         return [np.asarray(sum(inputs))] * len(inputs)

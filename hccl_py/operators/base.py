@@ -1,4 +1,4 @@
-"""What an operator knows: its parameters' legality, its memory per round, its right result."""
+"""Operators: the legal parameters of an op, its memory per round, and its right result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hccl_py.values import IntArray, PerRank, values_of
 Array = npt.NDArray[Any]
 
 Variant = Callable[[OpParam, int], OpParam]
-"""Fills in what a call with a count leaves open: a root, or amounts that differ by rank."""
+"""Fills in a call that has a count only: a root, or amounts that differ by rank."""
 
 MAX_COUNT = 0x7FFFFFFFF
 """SYS_MAX_COUNT: elements that one call may move."""
@@ -30,7 +30,7 @@ MAX_COUNT = 0x7FFFFFFFF
 
 class Operator(ABC):
     """One collective. Counts are elements of `OpParam.count`, sizes bytes. By default every rank
-    has `count` elements in and as many out, or one slot of so many per rank where the op's row in
+    has `count` elements in and as many out, or one slot of `count` per rank where the op's row in
     `hccl_py.call.ops` says so.
     """
 
@@ -43,17 +43,17 @@ class Operator(ABC):
 
     @property
     def reduces(self) -> bool:
-        """Whether it takes a reduce op."""
+        """True if the op takes a reduce op."""
         return self.facts.reduces
 
     @property
     def rooted(self) -> bool:
-        """Whether it takes a root."""
+        """True if the op takes a root."""
         return self.facts.rooted
 
     @property
     def in_place(self) -> bool:
-        """Whether HCCL lets input and output be the same memory."""
+        """True if HCCL lets input and output be the same memory."""
         return self.facts.in_place
 
     @property
@@ -99,8 +99,8 @@ class Operator(ABC):
 
     @abstractmethod
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
-        """Return every rank's right output, flat, float sums and products in float64; None where it
-        is open.
+        """Return every rank's right output, flat, float sums and products in float64; None where
+        any output is right.
         """
 
     def output_shape(self, shape: tuple[int, ...], ranks: int) -> tuple[int, ...]:
@@ -114,7 +114,7 @@ class Operator(ABC):
         return (ranks * shape[0], *shape[1:]) if shape else (ranks,)
 
     def variants(self) -> tuple[Variant, ...]:
-        """Return the ways to fill in what a count leaves open, the usual one first."""
+        """Return the ways to fill in a call that has a count only, the usual one first."""
         if self.rooted:
             return tuple(_with_root(choose) for choose in _ROOTS)
         return (lambda op, ranks: op,)
@@ -140,10 +140,10 @@ def same(size: int, ranks: int) -> IntArray:
     return np.full(ranks, size, np.int64)
 
 
-def nobody(ranks: int, *, but: int | None, size: int) -> IntArray:
-    """Return 0 bytes for every rank but the root, which has `size`."""
+def only_root(ranks: int, root: int | None, size: int) -> IntArray:
+    """Return `size` bytes for the root, by default rank 0, and 0 for every other rank."""
     sizes = np.zeros(ranks, np.int64)
-    sizes[0 if but is None else but] = size
+    sizes[root or 0] = size
     return sizes
 
 
@@ -195,7 +195,7 @@ def reduced(op: OpParam, inputs: Sequence[Array]) -> Array:
 
 
 def check_common(op: OpParam, topology: Topology, types: frozenset[DataType]) -> None:
-    """Check what every op demands: count in range, data type known to the product, root a rank."""
+    """Check the demands of every op: count in range, data type of the product, root a rank."""
     for count in (op.count, op.extent):
         if count < 0 or count > MAX_COUNT:
             raise ParameterError(

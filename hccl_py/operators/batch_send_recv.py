@@ -1,4 +1,4 @@
-"""BatchSendRecv: any messages between pairs of ranks, all at once."""
+"""The op of messages between pairs of ranks, all at once (HCCL: HcclBatchSendRecv)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class PairOperator(Operator):
     """Messages (source, destination, count): packed at both ends in the order of the list.
 
     The chunks of `rank.user_in` are the messages that a rank sends, those of `rank.user_out` the
-    ones that it receives, both in the order of the list; ranks with fewer have empty ones at the
-    end.
+    messages that it receives, both in the order of the list; ranks with fewer have empty chunks at
+    the end.
     """
 
     def check(self, op: OpParam, topology: Topology) -> None:
-        """Refuse messages of the wrong form, or from and to what is no rank."""
+        """Refuse messages of the wrong form, and ranks that do not exist."""
         super().check(op, topology)
         for number, pair in enumerate(op.pairs):
             known = isinstance(pair, tuple) and len(pair) in (2, 3)
@@ -63,7 +63,7 @@ class PairOperator(Operator):
         )
 
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
-        """Return what each rank receives."""
+        """Return the messages that each rank receives."""
         messages = messages_of(op, len(inputs))
         sizes = self.user_bytes(op, len(inputs))[1] // op.unit
         outputs: list[Array] = [np.zeros(size, inputs[0].dtype) for size in sizes.tolist()]
@@ -73,7 +73,7 @@ class PairOperator(Operator):
         return list(outputs)
 
 
-class BatchSendRecv(PairOperator):
+class BatchSendRecvOperator(PairOperator):
     """Any number of messages between any ranks, also to oneself, each with a count of its own."""
 
     facts = OPS["batch_send_recv"]

@@ -1,25 +1,27 @@
-"""What all_gather_v and reduce_scatter_v share: one block per rank, each of its own size."""
+"""The base of all_gather_v and reduce_scatter_v: one block per rank, each of its own size."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Buffer
-from hccl_py.operators.base import Operator, Variant, divided, lanes
-from hccl_py.operators.parts import blocks_of, check_blocks, spread_blocks
+from hccl_py.operators.base import Operator, Variant, divided, lanes, same
+from hccl_py.operators.parts import blocks_of, check_blocks, end_of, spread_blocks
 from hccl_py.orchestration.rank import CallRank
-from hccl_py.orchestration.region import Chunks, Region
+from hccl_py.orchestration.region import Region
 from hccl_py.topology.topology import Topology
-from hccl_py.values import PerRank
+from hccl_py.values import IntArray, PerRank
 
 
 class BlockOperator(Operator):
-    """`counts[r]` elements belong to rank r; in the buffer with all blocks they begin at
-    `displs[r]`.
+    """`counts[r]` elements belong to rank r, which has them alone in one buffer. In the other one,
+    the input or the output of every rank, the blocks of all ranks begin at `displs`.
     """
+
+    blocks_in_input: ClassVar[bool]
 
     def check(self, op: OpParam, topology: Topology) -> None:
         """Refuse illegal amounts too."""
@@ -34,16 +36,22 @@ class BlockOperator(Operator):
         """Return amounts that grow and repeat, some that are empty, and blocks with gaps."""
         return spread_blocks()
 
+    def user_bytes(self, op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
+        """Return bytes of input and output."""
+        counts, displs = blocks_of(op, ranks)
+        own, blocks = counts * op.unit, same(end_of(counts, displs) * op.unit, ranks)
+        return (blocks, own) if self.blocks_in_input else (own, blocks)
 
-def bound_blocks(
-    op: OpParam, rank: CallRank[Any, Any], own: Buffer, every: Buffer, start: int, count: int
-) -> tuple[Region, Chunks]:
-    """Return a round's elements of a rank's own block, alone in one buffer, and of all blocks in
-    the other.
-    """
-    counts, displs = blocks_of(op, rank.size)
-    mine = counts[lanes(rank)]
-    size = np.clip(mine - start, 0, count) * op.unit
-    offset = np.minimum(start, mine) * op.unit
-    region = Region(own, PerRank.of(offset), PerRank.of(size))
-    return region, divided(every, op, displs[None], counts[None], start, count)
+    def bind(self, op: OpParam, rank: CallRank[Any, Any], start: int, count: int) -> None:
+        """Cut the rank's own block to a region, and all blocks to one chunk per rank."""
+        own, other = Buffer.USER_IN, Buffer.USER_OUT
+        if self.blocks_in_input:
+            own, other = other, own
+        counts, displs = blocks_of(op, rank.size)
+        mine = counts[lanes(rank)]
+        size = np.clip(mine - start, 0, count) * op.unit
+        offset = np.minimum(start, mine) * op.unit
+        region = Region(own, PerRank.of(offset), PerRank.of(size))
+        blocks = divided(other, op, displs[None], counts[None], start, count)
+        parts = (blocks, region) if self.blocks_in_input else (region, blocks)
+        rank.user_in, rank.user_out = parts

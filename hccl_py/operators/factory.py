@@ -9,7 +9,7 @@ from hccl_py.operators.all_to_all_v import AllToAllV
 from hccl_py.operators.all_to_all_vc import AllToAllVC
 from hccl_py.operators.barrier import Barrier
 from hccl_py.operators.base import Operator
-from hccl_py.operators.batch_send_recv import BatchSendRecv
+from hccl_py.operators.batch_send_recv import BatchSendRecvOperator
 from hccl_py.operators.broadcast import Broadcast
 from hccl_py.operators.gather import Gather
 from hccl_py.operators.reduce import Reduce
@@ -34,7 +34,7 @@ OPERATORS: dict[str, Operator] = {
         AllToAllV,
         AllToAllVC,
         SendRecv,
-        BatchSendRecv,
+        BatchSendRecvOperator,
         Barrier,
     )
 }

@@ -8,7 +8,7 @@ import numpy as np
 
 from hccl_py.call.op_param import OpParam
 from hccl_py.call.ops import OPS
-from hccl_py.operators.base import Array, Operator, nobody, same
+from hccl_py.operators.base import Array, Operator, only_root, same
 from hccl_py.values import IntArray
 
 
@@ -19,7 +19,7 @@ class Gather(Operator):
 
     def user_bytes(self, op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
         """Return bytes of input, and output at the root only."""
-        return same(op.size, ranks), nobody(ranks, but=op.root, size=op.size * ranks)
+        return same(op.size, ranks), only_root(ranks, op.root, op.size * ranks)
 
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
         """Return the inputs in rank order for the root, nothing for the others."""

@@ -24,7 +24,7 @@ def blocks_of(op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
 
 
 def end_of(counts: IntArray, displs: IntArray) -> int:
-    """Return where the last of all parts ends."""
+    """Return the end of the last part, in elements."""
     return int(extents(displs[None], counts[None])[0])
 
 
@@ -48,7 +48,7 @@ def check_blocks(op: OpParam, ranks: int) -> None:
 
 
 def first_overlap(displs: IntArray, counts: IntArray) -> tuple[int, int, int] | None:
-    """Return the first row in which two parts share elements, and the parts; empty ones share
+    """Return the first row in which two parts share elements, and both parts; empty parts share
     none.
     """
     starts = np.where(counts > 0, displs, np.iinfo(np.int64).max)  # empty ones last
@@ -62,13 +62,13 @@ def first_overlap(displs: IntArray, counts: IntArray) -> tuple[int, int, int] | 
 
 
 def extents(displs: IntArray, counts: IntArray) -> IntArray:
-    """Return where each row's last part ends; empty parts take no room."""
+    """Return the end of each row's last part; empty parts take no room."""
     ends: IntArray = np.where(counts > 0, displs + counts, 0).max(axis=1, initial=0)
     return ends
 
 
 def refuse_others(op: OpParam, *members: str) -> None:
-    """Refuse amounts of a kind that the op does not take, rather than ignore them."""
+    """Refuse amounts of a kind that the op does not take."""
     for member in members:
         if getattr(op, member):
             raise ParameterError(
@@ -98,8 +98,8 @@ def _numbers(numbers: Iterable[int]) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-class Exchange:
-    """Who sends how much to whom in the all_to_all family.
+class AllToAllParts:
+    """The parts of the all_to_all family, by sender and receiver.
 
     `sends[i, j]` elements go from rank i, where they begin at `send_displs[i, j]` of its input, to
     rank j, where they begin at `recv_displs[j, i]` of its output.
@@ -113,9 +113,9 @@ class Exchange:
 
 
 @lru_cache(maxsize=4)
-def exchange_of(op: OpParam, ranks: int) -> Exchange:
-    """Return the amounts of the all_to_all family, packed where there are no displacements; the
-    last few are kept, as every batch and round of a recording asks for its own.
+def exchange_of(op: OpParam, ranks: int) -> AllToAllParts:
+    """Return the parts of the all_to_all family, packed where there are no displacements; the last
+    few are cached, as every batch and round of a recording asks for its own.
     """
     table = op.matrix or op.counts
     sends = (
@@ -130,10 +130,10 @@ def exchange_of(op: OpParam, ranks: int) -> Exchange:
         to = displs[:, ranks:] if displs.shape[1] > ranks else to
     for amounts in (sends, from_, to):
         amounts.flags.writeable = False
-    return Exchange(sends, from_, to)
+    return AllToAllParts(sends, from_, to)
 
 
-class Messages:
+class MessageList:
     """The messages of send_recv and batch_send_recv, in the order of the op's list.
 
     For message m: `src`, `dst`, `count`, and where it begins in the sender's input (`sent`) and in
@@ -171,18 +171,18 @@ class MessageTables(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def messages_of(op: OpParam, ranks: int) -> Messages:
+def messages_of(op: OpParam, ranks: int) -> MessageList:
     """Return the messages; without a list every rank r sends `count` to (r + 1) mod N."""
     if not op.pairs:
         src = np.arange(ranks)
-        return Messages(src, (src + 1) % ranks, np.full(ranks, op.count, np.int64), ranks)
+        return MessageList(src, (src + 1) % ranks, np.full(ranks, op.count, np.int64), ranks)
     rows = [(pair[0], pair[1], pair[2] if len(pair) > 2 else op.count) for pair in op.pairs]
     src, dst, count = np.array(rows, np.int64).T
-    return Messages(src, dst, count, ranks)
+    return MessageList(src, dst, count, ranks)
 
 
 def check_numbers(op: OpParam, what: str, numbers: object, shape: tuple[int, ...]) -> None:
-    """Refuse a table of the wrong shape, or with what is no whole number or out of range."""
+    """Refuse a table of the wrong shape, or with numbers that are not whole or out of range."""
     hint = f"Give {' x '.join(map(str, shape))} whole numbers, for all ranks."
     try:
         table = np.array(numbers)
@@ -217,12 +217,12 @@ def _ends(
 
 
 def _packed(sizes: IntArray) -> IntArray:
-    """Return where each entry of a row begins when they lie side by side."""
+    """Return the beginning of each entry of a row when they lie side by side."""
     return np.cumsum(sizes, axis=1) - sizes
 
 
 def _running(owner: IntArray, count: IntArray) -> IntArray:
-    """Return for every message how much its owner's earlier ones hold."""
+    """Return for every message the elements of its owner's earlier ones."""
     order = np.argsort(owner, kind="stable")
     ends = np.cumsum(count[order])
     starts = ends - count[order]

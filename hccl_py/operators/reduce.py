@@ -10,12 +10,12 @@ from hccl_py.operators.base import Array, Operator, reduced
 
 
 class Reduce(Operator):
-    """`count` elements in; as many out, at other ranks than the root with open contents."""
+    """`count` elements in, as many out; only the root's output has a meaning."""
 
     facts = OPS["reduce"]
 
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
-        """Return the reduction for the root; what the others' outputs hold is open."""
+        """Return the reduction for the root; the others' outputs may hold anything."""
         outputs: list[Array | None] = [None] * len(inputs)
         outputs[op.root or 0] = reduced(op, inputs)
         return outputs

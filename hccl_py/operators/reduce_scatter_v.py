@@ -6,24 +6,22 @@ from collections.abc import Sequence
 
 from hccl_py.call.op_param import OpParam
 from hccl_py.call.ops import OPS
-from hccl_py.enums import Buffer, DataType, ReduceOp
+from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import NotSupportedError
-from hccl_py.operators.base import Array, reduced, same
-from hccl_py.operators.blocks import BlockOperator, bound_blocks
-from hccl_py.operators.parts import blocks_of, end_of
-from hccl_py.orchestration.rank import CallRank
-from hccl_py.orchestration.region import Chunks, Region
+from hccl_py.operators.base import Array, reduced
+from hccl_py.operators.blocks import BlockOperator
+from hccl_py.operators.parts import blocks_of
 from hccl_py.topology.topology import Topology
-from hccl_py.values import IntArray
 
 
 class ReduceScatterV(BlockOperator):
     """Part r, `counts[r]` elements at `displs[r]` of every input, reduced, goes to rank r."""
 
     facts = OPS["reduce_scatter_v"]
+    blocks_in_input = True
 
     def check(self, op: OpParam, topology: Topology) -> None:
-        """Refuse prod too, and int64 on A2."""
+        """Refuse prod, too, and int64 on A2."""
         super().check(op, topology)
         product = topology.product
         if op.reduce is ReduceOp.PROD:
@@ -34,17 +32,6 @@ class ReduceScatterV(BlockOperator):
             raise NotSupportedError(
                 f"{op.name} on {product.title} does not take int64.", "Use int32 or fp32."
             )
-
-    def user_bytes(self, op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
-        """Return bytes of input and output."""
-        counts, displs = blocks_of(op, ranks)
-        return same(end_of(counts, displs) * op.unit, ranks), counts * op.unit
-
-    def bind(self, op: OpParam, rank: CallRank[Chunks, Region], start: int, count: int) -> None:
-        """Cut the input to one chunk per rank and the output to a region of the rank's size."""
-        rank.user_out, rank.user_in = bound_blocks(
-            op, rank, Buffer.USER_OUT, Buffer.USER_IN, start, count
-        )
 
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
         """Return part r of the reduction for rank r."""

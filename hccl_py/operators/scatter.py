@@ -8,7 +8,7 @@ import numpy as np
 
 from hccl_py.call.op_param import OpParam
 from hccl_py.call.ops import OPS
-from hccl_py.operators.base import Array, Operator, nobody, same
+from hccl_py.operators.base import Array, Operator, only_root, same
 from hccl_py.values import IntArray
 
 
@@ -19,7 +19,7 @@ class Scatter(Operator):
 
     def user_bytes(self, op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
         """Return bytes of input, at the root only, and output."""
-        return nobody(ranks, but=op.root, size=op.size * ranks), same(op.size, ranks)
+        return only_root(ranks, op.root, op.size * ranks), same(op.size, ranks)
 
     def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
         """Return part r of the root's input for rank r."""

@@ -1,4 +1,4 @@
-"""What an executor records on: ranks in batches, planes, streams, notifies, regions, transports."""
+"""The recording API of executors: ranks in batches, planes, streams, notifies, regions, links."""
 
 from hccl_py.orchestration.exchange import exchange
 from hccl_py.orchestration.layout import Layout

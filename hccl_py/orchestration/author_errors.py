@@ -1,4 +1,4 @@
-"""What goes wrong in an author's code, in words: at which line, and what was expected there."""
+"""Exceptions of an author's code in words: the line, and a hint about the expected use."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def reason_against(executor: Executor, op: OpParam, topology: Topology) -> str:
 
 
 class AuthorMessage(NamedTuple):
-    """An exception in words, the author's line that led to it, and what was expected there."""
+    """An exception in words, the author's line that led to it, and a hint."""
 
     text: str
     line: str
@@ -58,8 +58,8 @@ class AuthorMessage(NamedTuple):
 
 
 def author_message(error: BaseException) -> AuthorMessage:
-    """Put what an author's code has raised into words."""
-    place = _place_of(error)
+    """Return an exception of an author's code in words."""
+    place = _author_frame(error)
     line = format_line((place.frame.f_code, place.number))
     return AuthorMessage(_format(error), line, _hint(error, place))
 
@@ -75,36 +75,36 @@ def ranks_of(ids: IntArray) -> tuple[int, ...]:
 
 
 def definition_line(function: Callable[..., object]) -> str:
-    """Return where an author's method begins; nothing where it is no Python function."""
+    """Return the first line of an author's method; empty where it is no Python function."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return "" if code is None else format_line((code, code.co_firstlineno))
 
 
-class _Place(NamedTuple):
-    """The author's innermost frame, its line, and the frame of what it called there."""
+class _AuthorFrame(NamedTuple):
+    """The author's innermost frame, its line, and the frame of the function called there."""
 
     frame: FrameType
     number: int
     called: FrameType | None
 
 
-def _place_of(error: BaseException) -> _Place:
+def _author_frame(error: BaseException) -> _AuthorFrame:
     frames = list(traceback.walk_tb(error.__traceback__))
     authors = [k for k, (frame, _) in enumerate(frames) if _is_authors(frame)]
     at = authors[-1] if authors else len(frames) - 1
     frame, number = frames[at]
-    return _Place(frame, number, frames[at + 1][0] if at + 1 < len(frames) else None)
+    return _AuthorFrame(frame, number, frames[at + 1][0] if at + 1 < len(frames) else None)
 
 
 def _is_authors(frame: FrameType) -> bool:
-    """Whether a frame is neither the recording layer's nor a library's that an author may call."""
+    """True if a frame belongs neither to the recording layer nor to a library."""
     package = str(frame.f_globals.get("__name__", "")).split(".")[0]
     is_library = package == "numpy" or package in sys.stdlib_module_names
     return not is_library and not is_recording_file(frame.f_code.co_filename)
 
 
-def _hint(error: BaseException, place: _Place) -> str:
-    """Say what to do, where that can be known."""
+def _hint(error: BaseException, place: _AuthorFrame) -> str:
+    """Return a hint for the author, or the line itself."""
     if isinstance(error, IndexError) and "only integers" in str(error):
         return "A per-rank value cannot index a numpy array: use Chunks, or int(value)."
     if "_GeneratorContextManager" in str(error) or "'Phase' object" in str(error):
@@ -121,7 +121,7 @@ def _hint(error: BaseException, place: _Place) -> str:
 
 
 def _by_index(kind: type) -> str:
-    """Return what indexing gives, where a thing of the API can be indexed."""
+    """Return a hint about indexing, for objects of the API that can be indexed."""
     said = inspect.getdoc(kind.__getitem__) if hasattr(kind, "__getitem__") else None
     if not said or not kind.__module__.startswith("hccl_py."):
         return ""
@@ -129,8 +129,8 @@ def _by_index(kind: type) -> str:
     return f" {kind.__name__.lower()}[...] is {given}."
 
 
-def _expected(message: str, place: _Place) -> str:
-    """Return what the function takes that was called in a wrong way; nothing if that is unknown."""
+def _expected(message: str, place: _AuthorFrame) -> str:
+    """Return the signature of the function that was called wrongly; empty if it is unknown."""
     bad_call, bad_keyword = _BAD_CALL.match(message), _BAD_KEYWORD.search(message)
     if bad_call:
         callee = _named(bad_call[1], place.frame)
@@ -157,7 +157,6 @@ def _named(qualified: str, frame: FrameType) -> Callable[..., object] | None:
 
 
 def _public() -> Iterator[tuple[str, Any]]:
-    """Yield what authors import."""
     import hccl_py.orchestration
     import hccl_py.plugins.executor
 
@@ -174,7 +173,7 @@ def _running(frame: FrameType) -> Callable[..., object] | None:
 
 
 def _signature(function: Callable[..., object]) -> inspect.Signature | None:
-    """Return the parameters as one writes them, without types."""
+    """Return the parameters without types and `self`."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Chunks taken several at once: what a member of a plane has collected on the planes before.
+"""Sets of chunks: a member of a plane moves at once all that it collected on the planes before.
 
 With slots numbered superpod by superpod, server by server, device by device, an all-gather between
 superpods leaves rank (p, s, d) with the slots (*, s, d). On the plane between servers it then hands
@@ -20,7 +20,7 @@ from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, values_
 
 class Bundles:
     """Bundle i, of n, holds the chunks first + i·stride + offset for every offset; `first` may
-    differ by rank. With `order`, bundle i is what would be bundle order[i] without.
+    differ by rank. With `order`, bundle i is bundle order[i] of this numbering.
     """
 
     def __init__(

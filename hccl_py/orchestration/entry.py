@@ -15,7 +15,7 @@ from hccl_py.program.program import Program
 from hccl_py.topology.topology import Topology
 
 CCL_BYTES = 200 << 20
-"""The bytes of a CCL buffer where nobody says: HCCL's 200 MB."""
+"""The default size of a CCL buffer in bytes: HCCL's 200 MB."""
 
 
 def record(
@@ -30,17 +30,17 @@ def record(
         program = hccl.record(MyRing, op, hccl.topology_of(ranks=8))
 
     `executor` is the name of an installed one (`hccl-py list` shows them), a class, or an instance.
-    `op` says everything else about the call: `mode`, `deterministic`, and in `level0`, `level1` and
+    `op` has everything else about the call: `mode`, `deterministic`, and in `level0`, `level1` and
     `level2` the algorithms of an executor that leaves them open, by default its first. `ccl_bytes`
     is the size of each of a rank's two CCL buffers in bytes, by default 200 MB as HCCL_BUFFSIZE has
-    it: op-base calls that do not fit go in rounds. Environment variables have no say, and nothing
+    it: op-base calls that do not fit go in rounds. Environment variables are ignored, and nothing
     is selected.
 
     Raises ParameterError for an executor that does not exist or is for other ops, for parameters
     that HCCL does not take and for a level that the executor does not do, NotSupportedError where
-    data type, mode or topology do not suit op or executor, PluginError for what is no executor, and
-    OrchestrationError, which names ranks and source line, for an executor that does something
-    impossible.
+    data type, mode or topology do not suit op or executor, PluginError for an object that is no
+    executor, and OrchestrationError, which names ranks and source line, for an executor that does
+    something impossible.
     """
     _check_types(op, topology, ccl_bytes)
     operator = make_operator(op.name)

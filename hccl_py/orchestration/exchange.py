@@ -41,8 +41,8 @@ def exchange(
 
         exchange(stream, ring.right, ring.left, send=slots[mine], recv=slots[theirs])
 
-    `reduce` adds what arrives to `recv`. State it at both ends: a push reduces at the sender. Where
-    a link cannot reduce inline, data lands beside (`Rank.landing`) and is reduced from there.
+    `reduce` adds the arriving data to `recv`. State it at both ends: a push reduces at the sender.
+    Where a link cannot reduce inline, data lands beside (`Rank.landing`) and is reduced from there.
 
     Where data leaves from one place and arrives at another one, or `recv` is not exported, name the
     places of the way between, the same at every rank: `source`, where the sender has the data and a
@@ -53,8 +53,8 @@ def exchange(
         exchange(stream, links[to], links[frm], staged, rank.user_out[frm],
                  source=rank.ccl_in, land=rank.ccl_out)
 
-    Raises OrchestrationError where all ranks send from one place, receive at another one, and do
-    not name what is between.
+    Raises OrchestrationError where all ranks send from one place, receive at another one, and name
+    no place between.
     """
     send, recv = pieces(send), pieces(recv)
     pull = frm is not None and not frm.rdma
@@ -86,9 +86,9 @@ def exchange(
 def tx_data(stream: Stream, to: Link, send: Memory, *, reduce: bool = False) -> None:
     """Let the peer have `send`, which keeps its place: post DataSignal, over RDMA after a write.
 
-    HCCL's TxAsync, and with rx_data its other way to make a step: the receiver posts Ack first,
-    over SDMA too, and nobody says that data has been read. So the next Ack says it, or a barrier.
-    `reduce` as in `exchange`.
+    HCCL's TxAsync, and with rx_data its other kind of step: the receiver posts Ack first, over SDMA
+    too, and no signal follows the read. The next Ack, or a barrier, must prove that it is over.
+    `reduce` is that of `exchange`.
     """
     if to.rdma:
         _push(stream, to, pieces(send), reduce, None)
@@ -96,8 +96,8 @@ def tx_data(stream: Stream, to: Link, send: Memory, *, reduce: bool = False) -> 
 
 
 def rx_data(stream: Stream, frm: Link, recv: Memory, *, reduce: bool = False) -> None:
-    """Wait for the peer's DataSignal and, over SDMA, read what it sends with tx_data; HCCL's
-    RxAsync.
+    """Wait for the peer's DataSignal and, over SDMA, read the data that it sends with tx_data;
+    HCCL's RxAsync.
     """
     recv = pieces(recv)
     frm.rx_data_signal(stream)
@@ -116,11 +116,10 @@ def rx_data(stream: Stream, frm: Link, recv: Memory, *, reduce: bool = False) ->
 def _check_places(
     stream: Stream, to: Link, send: list[Region], recv: list[Region], missing: str
 ) -> None:
-    """Refuse data that cannot keep its place: one of all ranks, from which it is sent, and another
-    one, at which they receive it.
+    """Refuse data that cannot keep its place: all ranks send from one and receive at another.
 
-    Only where all of them send to each other is what one sends what another receives in this call;
-    in a pipeline it may be what was received in an earlier one.
+    Only ranks that all send to each other receive in this call what others send in it; in a
+    pipeline, a rank may send data of an earlier call.
     """
     if not send or not recv or not _are_apart(send[0], recv[0]):
         return
@@ -134,7 +133,7 @@ def _check_places(
 
 
 def _are_apart(send: Region, recv: Region) -> bool:
-    """Return whether all ranks of a batch send from one place and receive at another one."""
+    """True if all ranks of a batch send from one place and receive at another one."""
     if send.buffer != recv.buffer:
         return True
     is_common = isinstance(send.offset, int) and isinstance(recv.offset, int)
@@ -176,7 +175,7 @@ def _push(stream: Stream, to: Link, send: list[Region], reduce: bool, land: Regi
 def _arrive(
     stream: Stream, frm: Link, recv: list[Region], reduce: bool, land: Region | None
 ) -> None:
-    """Move what a push has brought from where it landed, unless that is where it belongs."""
+    """Move pushed data from its landing to its place, unless it landed there."""
     if reduce and (land or not frm.inline_reduce):
         stream.reduce(recv, _landings(frm, recv, land))
     elif land:

@@ -1,4 +1,4 @@
-"""From requests to transports: which ends exist, and how links and planes find theirs.
+"""From requests to transports: the ends that exist, and the look-up of links and planes.
 
 A transport is identified by (plane, rank, peer). Two planes that reach the same peer have a
 transport each: notifies are never shared, so planes may work at the same time.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -40,8 +41,8 @@ class RankRequest(Generic[Request]):
 class Fabric:
     """Everything that the ranks of one op share while they record.
 
-    Of every transport end: `has_barrier` says whether it has a notify for barriers, and `extra` how
-    many notifies there are beside that and the transport's own.
+    By transport end, `has_barrier` marks those with a notify for barriers, and `extra` is the
+    number of notifies beside that and the transport's own.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Fabric:
         return np.asarray(at, np.int64)
 
     def request_of(self, rank: int) -> ResourceRequest:
-        """Return what a rank asked for."""
+        """Return a rank's request."""
         return next(r.request for r in self.requests if rank in r.ranks)
 
     def declared(self) -> Declared:
@@ -139,9 +140,9 @@ def build_fabric(
     return Fabric(topology, transports, unique, requests, wanted[first, 3].astype(bool))
 
 
-class _Ends(NamedTuple):
-    """Transport ends that ranks ask for: their keys, and of each [ends, 5]: the two memories that
-    it exposes, notifies, whether one of these is for barriers, and whether it is RDMA anyway.
+class _RequestedEnds(NamedTuple):
+    """Requested transport ends: their keys, and rows [ends, 5]: the two memories that an end
+    exposes, its notifies, 1 if one of these is for barriers, 1 if it is RDMA by request.
     """
 
     keys: IntArray
@@ -150,8 +151,8 @@ class _Ends(NamedTuple):
 
 def _requested_ends(
     topology: Topology, mode: Mode, requests: Sequence[RankRequest[ResourceRequest]]
-) -> Iterator[_Ends]:
-    """Yield what is asked for; an end that is asked for several times comes several times."""
+) -> Iterator[_RequestedEnds]:
+    """Yield the requested ends; an end that is requested several times comes several times."""
     total = 0
     for group in requests:
         for plane in group.request.planes:
@@ -169,7 +170,8 @@ def _requested_ends(
                 wanted[:, 3] = plane.barrier and _meets_first(topology, plane, ranks, peers)
                 wanted[:, 2] = OWN_NOTIFIES + plane.extra_notifies + wanted[:, 3]
                 wanted[:, 4] = plane.rdma
-                yield _Ends(_key(topology.size, PLANES.index(plane.level), ranks, peers), wanted)
+                keys = _key(topology.size, PLANES.index(plane.level), ranks, peers)
+                yield _RequestedEnds(keys, wanted)
 
 
 def _transports(topology: Topology, keys: IntArray, wanted: npt.NDArray[np.int16]) -> Transports:
@@ -203,13 +205,12 @@ def _key(n: int, plane: npt.ArrayLike, ranks: npt.ArrayLike, peers: npt.ArrayLik
 
 def _memories(plane: PlaneRequest, mode: Mode) -> tuple[Buffer, Buffer]:
     op_base = mode is Mode.OP_BASE
-    first = plane.input_mem
-    second = plane.output_mem
-    if first is None:
-        first = Buffer.CCL_IN if op_base else Buffer.USER_IN
-    if second is None:
-        second = Buffer.CCL_OUT if op_base else Buffer.USER_OUT
-    return first, second
+    first = Buffer.CCL_IN if op_base else Buffer.USER_IN
+    second = Buffer.CCL_OUT if op_base else Buffer.USER_OUT
+    return (
+        first if plane.input_mem is None else plane.input_mem,
+        second if plane.output_mem is None else plane.output_mem,
+    )
 
 
 def _peers(
@@ -228,11 +229,9 @@ def _peers(
         if n == 1:
             continue
         mine = ranks[size[ranks] == n]
-        for who, there in _pattern(plane, index[mine], n):
+        barrier = _with_first(index[mine], n) if plane.barrier else ()
+        for who, there in chain(_pattern(plane, index[mine], n), barrier):
             yield mine[who], members[number[mine[who]], there]
-        if plane.barrier:
-            for who, there in _with_first(index[mine], n):
-                yield mine[who], members[number[mine[who]], there]
 
 
 def _with_first(index: IntArray, n: int) -> Iterator[tuple[npt.NDArray[np.bool_], IntArray]]:
@@ -247,7 +246,7 @@ def _with_first(index: IntArray, n: int) -> Iterator[tuple[npt.NDArray[np.bool_]
 def _meets_first(
     topology: Topology, plane: PlaneRequest, ranks: IntArray, peers: IntArray
 ) -> npt.NDArray[np.bool_]:
-    """Return which of these transport ends are of, or to, the first member of their plane."""
+    """Mark the transport ends that belong or lead to the first member of their plane."""
     _, index, _ = topology.plane(plane.level)
     first: npt.NDArray[np.bool_] = (index[ranks] == 0) | (index[peers] == 0)
     return first
@@ -277,7 +276,7 @@ def _pattern(
 def _named(
     pattern: Callable[[int, int], Iterable[int]], index: IntArray, n: int
 ) -> tuple[IntArray, IntArray]:
-    """Return members and peers as an author's function names them, asked once for every index."""
+    """Return members and peers by an author's function, called once for every index."""
     kinds, kind = np.unique(index, return_inverse=True)
     peers = [_custom(pattern, me, n) for me in kinds.tolist()]
     counts = np.array([len(found) for found in peers], np.int64)
@@ -288,7 +287,7 @@ def _named(
 
 
 def _custom(pattern: Callable[[int, int], Iterable[int]], me: int, n: int) -> list[int]:
-    """Return the peers that an author's function names."""
+    """Return the peers of one member by an author's function."""
     try:
         peers = [int(peer) % n for peer in pattern(me, n)]
     except Exception as error:
@@ -314,7 +313,7 @@ _DISTANCES: dict[str, Callable[[int], Iterable[int]]] = {
 
 
 def _halving_doubling(index: IntArray, n: int) -> Iterator[tuple[npt.NDArray[np.bool_], IntArray]]:
-    """Pairs among the first 2(n - b) members; the hypercube of the b members of the block."""
+    """Yield the pairs among the first 2(n - b) members, then the hypercube of the block's b."""
     b = 1 << (n.bit_length() - 1)
     pairs = n - b
     paired = index < 2 * pairs

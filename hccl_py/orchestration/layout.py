@@ -1,8 +1,8 @@
-"""Slots laid out one after the other in one piece of memory, and how much a round can take.
+"""Slots laid out one after the other in one piece of memory, and the largest round that fits.
 
-An author writes one function that asks for slots, given how many elements a round has. Recording
-calls it with the memory that there is; `resources` hands it to `Layout.max_count`, which finds the
-largest round whose slots fit. So the two cannot disagree.
+An author writes one function that asks for slots, given the number of elements of a round.
+Recording calls it with the actual memory; `resources` hands it to `Layout.max_count`, which finds
+the largest round whose slots fit. So the two cannot disagree.
 
     def slots(self, op, layout, count, ranks):
         part = -(-count // ranks) * op.unit
@@ -30,7 +30,8 @@ class Layout:
 
     Slots have names, which errors and `repr` show. They lie at the same places on all ranks, so
     that `link.remote(slot)` is the peer's slot: sizes are plain numbers, and where ranks have parts
-    of different sizes a slot holds the largest one, of which each rank takes the head.
+    of different sizes a slot holds the largest one, of which each rank takes the head. `used` is
+    the number of bytes up to the end of the last slot.
     """
 
     def __init__(self, memory: Region, align: int = SLICE_ALIGN) -> None:
@@ -38,13 +39,8 @@ class Layout:
             raise ValueError(f"slots cannot be aligned to {align} bytes")
         self._memory, self._align = memory, align
         self._room = int(memory.size)
-        self._end = 0
+        self.used = 0
         self._taken: dict[str, tuple[int, int]] = {}
-
-    @property
-    def used(self) -> int:
-        """Bytes up to the end of the last slot."""
-        return self._end
 
     def slot(self, name: str, size: int) -> Region:
         """Return the next `size` bytes.
@@ -92,7 +88,7 @@ class Layout:
         return low
 
     def _take(self, name: str, size: int, n: int) -> tuple[int, int]:
-        """Return where a slot begins, and its size as a plain int; note it."""
+        """Take room for slots; return the offset of the first, and the size as a plain int."""
         if isinstance(size, PerRank):
             raise orchestration_error(
                 f"Slot {name} has another size on every rank",
@@ -106,7 +102,7 @@ class Layout:
             raise orchestration_error(
                 f"The layout has a slot {name} already", "Give every slot a name of its own."
             )
-        start = self._aligned(self._end)
+        start = self._aligned(self.used)
         end = start + max(n - 1, 0) * self._aligned(size) + (size if n else 0)
         if end > self._room:
             taken = ", ".join(f"{key} {a} to {b}" for key, (a, b) in self._taken.items())
@@ -114,7 +110,7 @@ class Layout:
                 f"slot {name} at bytes {start} to {end} of {self._room}"
                 + (f", behind {taken}" if taken else "")
             )
-        self._taken[name], self._end = (start, end), end
+        self._taken[name], self.used = (start, end), end
         return start, size
 
     def _aligned(self, number: int) -> int:
@@ -122,4 +118,4 @@ class Layout:
 
     def __repr__(self) -> str:
         slots = ", ".join(f"{name}={a}:{b}" for name, (a, b) in self._taken.items())
-        return f"Layout({slots}; {self._end} of {self._room} bytes)"
+        return f"Layout({slots}; {self.used} of {self._room} bytes)"

@@ -1,4 +1,4 @@
-"""A plane as a rank sees it: a small communicator with its own index, size and links."""
+"""A plane of a rank: a small communicator with its own index, size and links."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Membership(NamedTuple):
-    """Where ranks are in a plane: the number of their plane, their index in it, its size."""
+    """The place of ranks in a plane: the number of their plane, their index in it, its size."""
 
     number: RankInt
     id: RankInt
@@ -27,7 +27,7 @@ class Membership(NamedTuple):
 
     @staticmethod
     def of(topology: Topology, name: str, ids: RankInt) -> Membership:
-        """Look it up for a plane of the topology."""
+        """Look up the membership of ranks in a plane of the topology."""
         number, index, size = (column[values_of(ids)] for column in topology.plane(name))
         own = ids if name == "flat" else PerRank.of(index)
         return Membership(PerRank.of(number), own, PerRank.of(size))
@@ -47,15 +47,15 @@ class PlaneView:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The indices in level0 of this plane's members: the way that a ring goes in a server."""
+        """The indices in level0 of this plane's members: the path of a ring inside a server."""
         number = np.atleast_1d(values_of(self.number))[0]
         members = self._topology.members(self.name)[number, : int(self.size)]
         return tuple(self._topology.plane("level0")[1][members].tolist())
 
     @property
     def groups(self) -> tuple[int, ...]:
-        """How many members each server (flat plane) or superpod (level12) has, in order; on other
-        planes all are one group.
+        """The number of members in each server (flat plane) or superpod (level12), in order; on
+        other planes all are one group.
         """
         numbers = np.unique(values_of(self.number)).tolist()
         found = {self._topology.groups(self.name, number) for number in numbers}
@@ -108,8 +108,8 @@ class Plane(PlaneView):
         """Wake one sub stream per other member, the first ones or those that `subs` names; yield
         (sub, index, link) of each; wait for all at the end.
 
-        Raises what `Rank.fork` does, and OrchestrationError where `subs` are not as many as the
-        other members.
+        Raises the errors of `Rank.fork`, and OrchestrationError where the number of `subs` is not
+        that of the other members.
         """
         needed, chosen = int(self.size) - 1, None if subs is None else list(subs)
         if chosen is not None and len(chosen) != needed:
@@ -125,8 +125,8 @@ class Plane(PlaneView):
             ]
 
     def barrier(self, stream: Stream) -> None:
-        """Wait on `stream` until every member has come here: what members recorded on the streams
-        that they give is over before anybody goes on.
+        """Wait on `stream` until every member has come here: all earlier tasks of every member on
+        the stream that it gives are over before any member goes on.
 
         All members post to the first one, which posts back: 2(n - 1) tasks there, two at the
         others. The notifies are the barrier's own, so exchanges under way on the same links do not
@@ -147,7 +147,7 @@ class Plane(PlaneView):
                 self[0].wait_barrier(stream)
 
     def _inside(self, index: RankInt) -> RankInt:
-        """Return the index of a member; refuse what is none."""
+        """Return the index of a member from 0 on; refuse one outside of the plane."""
         size = int(self.size)
         try:
             if isinstance(index, PerRank):

@@ -1,7 +1,7 @@
 """The ranks of one batch, as executors see them.
 
 `resources(op, rank)` gets a `RankView`, `orchestrate(op, rank)` a `Rank`. Both stand for many ranks
-at once: `rank.id` and whatever follows from it are per-rank values (values.py).
+at once: `rank.id` and all that follows from it are per-rank values (values.py).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class OnPlanes(ABC, Generic[OnePlane]):
 
 
 class RankView(OnPlanes[PlaneView]):
-    """What is known of a rank before its resources exist."""
+    """The facts about a rank that are known before its resources exist."""
 
     def __init__(self, ids: IntArray, op: OpParam, topology: Topology, ccl_bytes: int) -> None:
         super().__init__(topology)
@@ -122,13 +122,13 @@ class RankView(OnPlanes[PlaneView]):
 
 
 class CallRank(Generic[In, Out]):
-    """What the ranks of a batch know of a call, whatever they record on.
+    """The facts about a call that all kinds of recording share.
 
     `user_in` and `user_out` are regions or chunks of user memory, already cut to the round:
-    all_gather's `user_out` has one chunk per rank. `start` is how many elements of each part
-    earlier rounds have taken, `count` how many this one takes, of the largest part. `id` is the
-    rank's number, a per-rank value, `size` how many ranks there are, `ccl_bytes` the bytes of a CCL
-    buffer, `inline_reduce` whether links reduce the call's data type with its op.
+    all_gather's `user_out` has one chunk per rank. `start` is the number of elements of each part
+    that earlier rounds have taken, `count` the number that this one takes of the largest part. `id`
+    is the rank's number, a per-rank value, `size` the number of ranks, `ccl_bytes` the bytes of a
+    CCL buffer; `inline_reduce` is true if links reduce the call's data type with its op.
     """
 
     user_in: In
@@ -145,11 +145,12 @@ class CallRank(Generic[In, Out]):
 
 
 class Rank(OnPlanes[Plane], CallRank[In, Out]):
-    """What an executor records on: streams, notifies, planes with links, and this round's memory.
+    """The object that an executor records on: streams, notifies, planes with links, and this
+    round's memory.
 
-    `ccl_in`, `ccl_out` and `scratch` are whole. What a rank did not request raises
-    OrchestrationError: streams, notifies, links. `inline_reduces` says whether SDMA, and whether
-    RDMA, reduces the call's data type with its op; each link knows it of itself.
+    `ccl_in`, `ccl_out` and `scratch` are whole. A stream, notify or link that the rank did not
+    request raises OrchestrationError. `inline_reduces` says for SDMA and for RDMA whether they
+    reduce the call's data type with its op; each link has its own answer.
     """
 
     def __init__(
@@ -207,8 +208,8 @@ class Rank(OnPlanes[Plane], CallRank[In, Out]):
         by: Stream | None = None,
     ) -> AbstractContextManager[tuple[Stream, ...]]:
         """Wake sub streams (all, the first `count`, or those that `subs` names) from main, or from
-        the stream `by`, which waits for them when the block ends. To be used as `with rank.fork()
-        as streams:`.
+        the stream `by`, which waits for them when the block ends. Use it as `with rank.fork() as
+        streams:`.
 
         Forks may be open at the same time where they wake different sub streams. Raises
         OrchestrationError for streams that are awake already or were not requested, and for too
@@ -218,7 +219,7 @@ class Rank(OnPlanes[Plane], CallRank[In, Out]):
 
     def wake(self, sub: int | Stream, *, by: Stream | None = None) -> Stream:
         """Wake one sub stream from main, or from the stream `by`, and return it; it is awake until
-        `join`, whatever forks of others begin and end meanwhile. Raises what `fork` does.
+        `join`, independent of forks of other streams. Raises the errors of `fork`.
         """
         return self._workers.wake(sub, by)
 
@@ -232,9 +233,9 @@ class Rank(OnPlanes[Plane], CallRank[In, Out]):
         """Put this round's input where peers can reach it and it may be changed; return that
         memory.
 
-        Op-base mode: a copy in CCL_In. Graph mode: user memory itself, which is the output after a
-        copy of the input (nothing to copy in place), because the input is the caller's. Raises
-        OrchestrationError for an input of chunks, and for one that CCL_In does not hold.
+        Op-base mode: a copy in CCL_In. Graph mode: the user's output after a copy of the input (no
+        copy in place), because the input is the caller's. Raises OrchestrationError for an input of
+        chunks, and for one that CCL_In does not hold.
         """
         if not isinstance(self.user_in, Region):
             raise orchestration_error(
@@ -287,11 +288,11 @@ class Rank(OnPlanes[Plane], CallRank[In, Out]):
             self.main.copy(self.user_out, work)
 
     def landing(self, region: Region) -> Region:
-        """Return where raw data arrives that will be reduced into `region`: the same place in the
+        """Return the memory for raw data that will be reduced into `region`: the same place in the
         other CCL buffer.
 
-        In graph mode it lies in scratch: at the same place, or half of scratch further for what is
-        there itself.
+        In graph mode it is the same place in scratch, or half of scratch further on where `region`
+        lies in scratch itself.
         """
         other = {Buffer.CCL_IN: Buffer.CCL_OUT, Buffer.CCL_OUT: Buffer.CCL_IN}.get(
             Buffer(region.buffer)

@@ -17,7 +17,7 @@ from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Mode
 from hccl_py.errors import HcclError, OrchestrationError
 from hccl_py.lines import Line, format_line
-from hccl_py.orchestration.allowance import Allowance, Counted
+from hccl_py.orchestration.allowance import Allowance, LimitedList
 from hccl_py.orchestration.author_errors import (
     author_error,
     definition_line,
@@ -80,20 +80,14 @@ def record(
     requests = [
         RankRequest(ids, r) for ids, r in _in_batches(executor, "resources", whole, request, splits)
     ]
-    try:
-        fabric = _fabric(topology, op, requests)
-    except OrchestrationError as error:
-        name, line = executor_name(executor), definition_line(executor.resources)
-        said = error.reworded(f"{name}.resources: {error.message.rstrip('.')} ({line}).")
-        said.line = line
-        raise said from error
+    fabric = _fabric(executor, topology, op, requests)
     rounds = _rounds(op, requests, executor)
     labels, lines = Texts[str](), Texts[Line]()
 
     def orchestrate(ids: IntArray) -> list[Instruction]:
         recorder = Recorder(op.dtype, op.reduce, labels, lines)
         if allowance is not None:
-            recorder.instructions = Counted(allowance)
+            recorder.instructions = LimitedList(allowance)
         rank = _rank(ids, op, fabric, recorder, ccl_bytes)
         for number, (start, count) in enumerate(rounds):
             recorder.round, rank.start, rank.count = number, start, count
@@ -119,11 +113,27 @@ def record(
 
 
 def _fabric(
+    executor: Executor,
     topology: Topology,
     op: OpParam,
     requests: Sequence[RankRequest[ResourceRequest | ChannelResources]],
 ) -> Fabric | ChannelFabric:
-    """Return what the ranks share, by the kind of their requests; refuse two kinds at once."""
+    """Build the transports or channels that the ranks request; errors name `resources`."""
+    try:
+        return _build_fabric(topology, op, requests)
+    except OrchestrationError as error:
+        name, line = executor_name(executor), definition_line(executor.resources)
+        named = error.reworded(f"{name}.resources: {error.message.rstrip('.')} ({line}).")
+        named.line = line
+        raise named from error
+
+
+def _build_fabric(
+    topology: Topology,
+    op: OpParam,
+    requests: Sequence[RankRequest[ResourceRequest | ChannelResources]],
+) -> Fabric | ChannelFabric:
+    """Build what the kind of the requests asks for; refuse both kinds at once."""
     planes = [
         RankRequest(r.ranks, r.request) for r in requests if isinstance(r.request, ResourceRequest)
     ]
@@ -151,7 +161,6 @@ def _rank(
     recorder: Recorder,
     ccl_bytes: int,
 ) -> Rank[Any, Any] | ChannelRank[Any, Any]:
-    """Return what a batch of ranks records on."""
     if isinstance(fabric, ChannelFabric):
         return ChannelRank(ids, op, fabric, recorder, ccl_bytes)
     return Rank(ids, op, fabric, recorder, ccl_bytes, fabric.request_of(int(ids[0])))
@@ -173,7 +182,7 @@ def _in_batches(
     work: Callable[[IntArray], T],
     splits: list[str],
 ) -> list[tuple[IntArray, T]]:
-    """Do `work` for every batch, splitting where ranks diverge; ordered by first ranks."""
+    """Do `work` for every batch, splitting where ranks diverge; return results by first rank."""
     waiting, done = list(parts), []
     while waiting:
         ids = waiting.pop()
@@ -190,19 +199,19 @@ def _in_batches(
 
 
 def _complete(executor: Executor, what: str, ids: IntArray, error: HcclError) -> HcclError:
-    """Return an error that says who recorded for which ranks; one without a line gets the
+    """Return an error that names executor, method and ranks; one without a line gets the
     method's.
     """
     message, line = error.message, ""
     if isinstance(error, OrchestrationError):
         line = error.line or definition_line(getattr(executor, what))
         message = message if error.line else f"{message.rstrip('.')} ({line})."
-    said = error.reworded(
+    named = error.reworded(
         f"{executor_name(executor)}.{what}, {format_ranks(ranks_of(ids))}: {message}"
     )
-    if isinstance(said, OrchestrationError):
-        said.ranks, said.line = ranks_of(ids), line
-    return said.with_traceback(error.__traceback__)
+    if isinstance(named, OrchestrationError):
+        named.ranks, named.line = ranks_of(ids), line
+    return named.with_traceback(error.__traceback__)
 
 
 def _rounds(
@@ -210,8 +219,8 @@ def _rounds(
     requests: Sequence[RankRequest[ResourceRequest | ChannelResources]],
     executor: Executor,
 ) -> list[tuple[int, int]]:
-    """Return (first element, elements) of every round; all ranks agree, so behind the first rounds
-    that they name the smallest max_count rules.
+    """Return (first element, elements) of every round, the same for all ranks: the first rounds
+    that they name, then rounds of the smallest max_count.
     """
     in_user_memory = op.mode is Mode.GRAPH and isinstance(requests[0].request, ResourceRequest)
     limits = [r.request.max_count for r in requests if r.request.max_count is not None]
@@ -237,7 +246,7 @@ def _rounds(
 def _first_rounds(
     requests: Sequence[RankRequest[ResourceRequest | ChannelResources]], executor: Executor
 ) -> tuple[int, ...]:
-    """Return the elements of the first rounds, where all ranks name the same."""
+    """Return the elements of the first rounds; all ranks must name the same."""
     named = {
         r.request.first_rounds if isinstance(r.request, ResourceRequest) else () for r in requests
     }

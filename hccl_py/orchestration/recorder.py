@@ -1,4 +1,4 @@
-"""The list that a batch of ranks records on, and where in the op it is."""
+"""The list of instructions of a batch of ranks, with the current label, line and round."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hccl_py.orchestration.transport import TransportEnd
 
 Mask = Callable[[IntArray], npt.NDArray[np.bool_]]
-"""Says something of every chunk, given sizes [rows, n]."""
+"""Marks chunks, given their sizes [rows, n]."""
 
 SLICE_ALIGN = 128
 """HCCL_MIN_SLICE_ALIGN: bytes to which slices are rounded up when data is split."""
@@ -37,7 +37,7 @@ class Region:
 
     `offset` and `size` are bytes, each a number or a per-rank value. Methods return other ranges of
     the same buffer and raise OutOfBoundsError (an IndexError) for one that leaves the region, with
-    the first rank's numbers that does, and TypeError for what is not whole bytes.
+    the first rank's numbers that does, and TypeError for numbers that are not whole.
     """
 
     __slots__ = ("buffer", "link", "offset", "size")
@@ -154,8 +154,8 @@ class Chunks:
         return int(self.sizes.max(initial=0))
 
     def parts(self, n: int, align: int = SLICE_ALIGN, *, whole: Mask | None = None) -> list[Chunks]:
-        """Cut every chunk into n; element k of the result has the k-th part of every chunk. Of
-        sizes, `whole` says which chunks the last element has whole.
+        """Cut every chunk into n; element k of the result has the k-th part of every chunk. The
+        last element has those chunks whole that `whole` marks by their sizes.
         """
         each = _split_size(self.sizes, n, align)
         starts = [np.minimum(k * each, self.sizes) for k in range(n + 1)]
@@ -212,9 +212,9 @@ class Chunks:
         self, first: RankInt, stride: int, k: int, *, by_place: bool = False
     ) -> list[Region]:
         """Return chunks first, first + stride, ... (k of them, modulo n), adjacent ones merged into
-        one region. Where there are any, or with `by_place`, or of renumbered chunks, regions come
-        in the order of their places; with `by_place`, chunks between which others are empty are
-        adjacent, too.
+        one region. Where any are merged, with `by_place`, and for renumbered chunks, regions come
+        in the order of their places; with `by_place`, chunks with only empty ones between them
+        count as adjacent.
         """
         n = len(self)
         if not 0 <= k <= n:

@@ -1,4 +1,4 @@
-"""Checking what `resources()` returned, before anything is built from it."""
+"""Checks of the request that `resources()` returned, before anything is built from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hccl_py.plugins.resources import (
 from hccl_py.values import PerRank
 
 MOST = {"sub_streams": 1 << 14, "notifies": 1 << 16, "scratch_bytes": 1 << 46, "max_count": 1 << 62}
-"""More than any product has; beyond lies a mistake."""
+"""More than any product has; a larger number is a mistake."""
 
 MOST_NOTIFIES = 1 << 12
 
@@ -35,39 +35,31 @@ def checked_request(request: object) -> ResourceRequest | ChannelResources:
             f"returned a {type(request).__name__}.",
             "Return a ResourceRequest, or ChannelResources.",
         )
-    planes: object = request.planes
-    if not isinstance(planes, (tuple, list)):
-        raise OrchestrationError(
-            f"planes is a {type(planes).__name__}.",
-            "Give a tuple, also of one: planes=(PlaneRequest(...),).",
-        )
+    _check_list(request.planes, "planes", "Give a tuple, also of one: planes=(PlaneRequest(...),).")
+    hint = "Give the elements of each of the first rounds: first_rounds=(100, 200)."
+    _check_list(request.first_rounds, "first_rounds", hint)
     numbers = {field: _number(getattr(request, field), field) for field in MOST}
     return ResourceRequest(
-        planes=tuple(_checked_plane(plane) for plane in planes),
+        planes=tuple(_checked_plane(plane) for plane in request.planes),
         sub_streams=numbers["sub_streams"] or 0,
         notifies=numbers["notifies"],
         scratch_bytes=numbers["scratch_bytes"] or 0,
         max_count=numbers["max_count"],
-        first_rounds=_checked_rounds(request.first_rounds),
+        first_rounds=tuple(
+            _whole(count, "the elements of a round", MOST["max_count"])
+            for count in request.first_rounds
+        ),
     )
 
 
-def _checked_rounds(rounds: object) -> tuple[int, ...]:
-    if not isinstance(rounds, (tuple, list)):
-        raise OrchestrationError(
-            f"first_rounds is a {type(rounds).__name__}.",
-            "Give the elements of each of the first rounds: first_rounds=(100, 200).",
-        )
-    return tuple(_whole(n, "the elements of a round", MOST["max_count"]) for n in rounds)
+def _check_list(value: object, field: str, hint: str) -> None:
+    if not isinstance(value, (tuple, list)):
+        raise OrchestrationError(f"{field} is a {type(value).__name__}.", hint)
 
 
 def _checked_channels(request: ChannelResources) -> ChannelResources:
-    for name in ("channels", "threads"):
-        value: object = getattr(request, name)
-        if not isinstance(value, (tuple, list)):
-            raise OrchestrationError(
-                f"{name} is a {type(value).__name__}.", "Give a tuple, also of one."
-            )
+    for field in ("channels", "threads"):
+        _check_list(getattr(request, field), field, "Give a tuple, also of one.")
     threads = tuple(
         _whole(notifies, f"the number of notifies of thread {k}", MOST["notifies"])
         for k, notifies in enumerate(request.threads)

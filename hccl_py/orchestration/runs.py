@@ -1,4 +1,4 @@
-"""What a series of chunks takes, adjacent ones as one run."""
+"""The runs of adjacent chunks in a series of chunks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hccl_py.values import IntArray, PerRank, RankInt, count_up
 
 class AdjacentRuns:
     """For every first index: the runs of adjacent places that a series covers (low and high place
-    of each), in the order of places; nothing is kept where all of them are one place long and
-    nobody asked for that order.
+    of each), in the order of places; not kept where all are one place long and the order is that of
+    the series.
 
-    Indices fall into cycles: what a stride visits until it is back where it began. The series that
-    cover a chunk begin up to k - 1 strides before it on its cycle, and those in which a run begins
-    there do not cover the chunk at the place before. So all of them are found in windows on cycles,
-    without a look at all pairs of a first index and a place.
+    Indices fall into cycles: the indices that a stride visits until it is back at its beginning.
+    The series that cover a chunk begin up to k - 1 strides before it on its cycle, and those in
+    which a run begins there do not cover the chunk at the place before. So all of them are found in
+    windows on cycles, without a look at all pairs of a first index and a place.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class AdjacentRuns:
             self.first = np.concatenate([[0], np.cumsum(np.bincount(first, minlength=n))])
 
     def _windows(self, beside: IntArray, merge: bool) -> tuple[IntArray, IntArray]:
-        """Return which series cover a place but not the one beside it: how many strides before it
-        the first of them begins, and how many there are.
+        """Return the series that cover a place but not the one beside it: the number of strides
+        before it at which the first of them begins, and their number.
         """
         n = len(beside)
         inside = merge & (beside >= 0) & (beside < n)
@@ -82,9 +82,8 @@ def order_table(order: tuple[int, ...]) -> IntArray:
 
 
 def joined(starts: IntArray, lengths: IntArray) -> list[tuple[RankInt, RankInt]]:
-    """Return ranges of bytes, (offset, size), in the order of their places, those that touch as
-    one; given are rows of them, with a column for each rank. Ranks with other numbers of ranges
-    diverge.
+    """Merge adjacent ranges of bytes; return (offset, size) in the order of their places. Rows of
+    `starts` and `lengths` are ranges, columns ranks; ranks with other numbers of ranges diverge.
     """
     order = np.lexsort((lengths, starts), axis=0)
     starts = np.take_along_axis(starts, order, 0)

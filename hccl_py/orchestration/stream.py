@@ -22,8 +22,8 @@ _BUFFERS = frozenset(Buffer)
 
 
 class Notify(NamedTuple):
-    """One bit between two streams of a rank; the stream that waits owns it, `owner` by its index
-    where that is fixed.
+    """One bit between two streams of a rank; `owner` is the index of the waiting stream, where that
+    is fixed.
     """
 
     cell: RankInt
@@ -31,7 +31,7 @@ class Notify(NamedTuple):
 
 
 class Phase:
-    """A block whose tasks have a label; recording fails where one is made and never entered."""
+    """A block whose tasks have a label; one that is made and never entered fails the recording."""
 
     def __init__(self, recorder: Recorder, name: str) -> None:
         self._recorder, self._name = recorder, name
@@ -52,8 +52,8 @@ class Stream:
 
     `rank.main` is one, `rank.subs` are the others; `index` is 0 for main and k + 1 for sub k.
     Methods record one task, or one per piece of memory, for all ranks of the batch; nothing runs.
-    What cannot be recorded raises OrchestrationError with the author's line, an argument of another
-    type TypeError, which the recording turns into one.
+    An impossible task raises OrchestrationError with the author's line; an argument of another type
+    raises TypeError, which the recording turns into one.
     """
 
     def __init__(self, recorder: Recorder, index: int) -> None:
@@ -73,8 +73,8 @@ class Stream:
         """Reduce src into dst, element by element, with the call's reduce op, or with another `op`;
         inline where one side lies in a peer's memory.
 
-        Raises what `copy` does, and OrchestrationError where neither the call nor `op` says how to
-        reduce.
+        Raises the errors of `copy`, and OrchestrationError where neither the call nor `op` says how
+        to reduce.
         """
         self._move(dst, src, self._reduce_number(op))
 
@@ -95,13 +95,13 @@ class Stream:
         self.recorder.append(TaskKind.COMPUTE, self.index, duration_us=float(microseconds))
 
     def phase(self, name: str) -> Phase:
-        """Label what the rank records inside of `with stream.phase(name):`, on any stream."""
+        """Label the rank's tasks inside of `with stream.phase(name):`, on any stream."""
         if not isinstance(name, str):
             raise TypeError(f"a label is a text, not {name!r}")
         return Phase(self.recorder, name)
 
     def steps(self, name: str, count: RankInt) -> Iterator[int]:
-        """Yield 0 .. count - 1; what the rank records in a step is labelled `name step/count`."""
+        """Yield 0 .. count - 1; the rank's tasks in a step are labelled `name step/count`."""
         total = int(count)
         for step in range(total):
             with self.phase(f"{name} {step + 1}/{total}"):
@@ -186,7 +186,7 @@ class Stream:
             )
 
     def _check_piece(self, piece: Region) -> None:
-        """Refuse regions that an author made by hand, of what is no memory."""
+        """Refuse regions that an author made by hand from no memory of a rank."""
         numbers = isinstance(piece.offset, (int, PerRank)) and isinstance(
             piece.size, (int, PerRank)
         )

@@ -22,11 +22,11 @@ from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 
 class Subplane(Plane):
-    """A group of a plane's members; whatever takes a plane takes it.
+    """A group of a plane's members, usable wherever a plane is.
 
-    `groups` lists members by their indices in the plane, in the order that they have in the group.
-    Groups may share members where `which` says in which group each rank takes part; a member may
-    stand in one group only where it does not.
+    `groups` lists members by their indices in the plane, in the group's own order. Groups may share
+    members if `which` gives the number of each rank's group; without it, a member may be in one
+    group only.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class _MemberLists:
         return home
 
     def position(self, groups: IntArray, members: IntArray) -> IntArray:
-        """Return the index of members in the groups that they are said to be in."""
+        """Return the index of members in their groups; OrchestrationError for a wrong group."""
         order = np.argsort(self._keys)
         wanted = groups * self.total + members
         near = np.minimum(np.searchsorted(self._keys, wanted, sorter=order), len(order) - 1)

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class TransportEnd:
-    """One end of a transport for every rank of a batch, and what is known of the other one.
+    """One end of a transport for every rank of a batch, with the memory that the other one exports.
 
-    `peer` is the peer's rank and `rdma` whether data goes over RDMA, both per-rank values.
+    `peer` is the peer's rank; `rdma` is true if data goes over RDMA. Both are per-rank values.
     """
 
     not_shown = "Request the transport with the memory as input_mem or output_mem."
-    """What to do where the peer does not show a memory."""
+    """The hint for memory that the peer does not export."""
 
     def __init__(self, recorder: Recorder, transports: Transports, ends: IntArray) -> None:
         far = transports.far[ends]
@@ -42,8 +42,8 @@ class TransportEnd:
         self.end = PerRank.of(ends)
         self.rdma = PerBool.of(is_rdma)
         self._exports = _common(transports.exports[far])
-        self._near = _Notifies(PerRank.of(ends * transports.stride))
-        self._far = _Notifies(PerRank.of(far * transports.stride))
+        self._near = _NotifyCells(PerRank.of(ends * transports.stride))
+        self._far = _NotifyCells(PerRank.of(far * transports.stride))
         self._has_sdma = not bool(np.all(is_rdma))
 
     @overload
@@ -54,7 +54,7 @@ class TransportEnd:
         """Return the same place in the peer's memory, offsets and sizes in bytes as here.
 
         Raises OrchestrationError (REMOTE_NOT_EXPORTED) for memory that the peer's end does not
-        export, and for what lies at a peer already.
+        export, and for memory of a peer.
         """
         if not isinstance(memory, (Region, Chunks)):
             raise TypeError(f"memory is a Region or Chunks, not {memory!r}")
@@ -103,7 +103,7 @@ class Link(TransportEnd):
     """This rank's end of the transport to `peer`.
 
     Methods record a task on `stream`, a stream of the same rank. OrchestrationError is raised for a
-    stream or a rank of another recording, TypeError for what is no stream.
+    stream or a rank of another recording, TypeError for an argument that is no stream.
     """
 
     def __init__(self, rank: Rank[Any, Any], plane: str, peer: RankInt) -> None:
@@ -118,7 +118,7 @@ class Link(TransportEnd):
 
     @property
     def inline_reduce(self) -> bool:
-        """Whether this link reduces the call's data type with its op."""
+        """True if this link reduces the call's data type with its op."""
         over_sdma, over_rdma = self.rank.inline_reduces
         return over_sdma if over_sdma == over_rdma or not self.rdma else over_rdma
 
@@ -159,7 +159,7 @@ class Link(TransportEnd):
         self._wait(stream, OWN_NOTIFIES + self._extra_index(stream, index))
 
     def post_barrier(self, stream: Stream) -> None:
-        """Post the peer's notify for barriers (`Plane.barrier` records what belongs together)."""
+        """Post the peer's notify for barriers (`Plane.barrier` records posts and waits)."""
         self._post(stream, OWN_NOTIFIES + self._barrier_index(stream))
 
     def wait_barrier(self, stream: Stream) -> None:
@@ -168,13 +168,13 @@ class Link(TransportEnd):
 
     @contextmanager
     def handshake(self, stream: Stream, *, ack: bool = True, signal: bool = True) -> Iterator[None]:
-        """Record the block between two meetings of both ends: Ack both ways before it, DataSignal
-        both ways after it. To be used as `with link.handshake(stream):` at both ends alike.
+        """Record the block between two handshakes of both ends: Ack both ways before it, DataSignal
+        both ways after it. Use it as `with link.handshake(stream):` at both ends alike.
 
-        In the block each end may read what the other one had in place before, or write into memory
-        that was free before; after it both have what they read and what was written to them.
-        `ack=False` or `signal=False` leaves one of the meetings out, where other tasks order what
-        it would. Over RDMA DataAck follows DataSignal, so that what was sent may change.
+        In the block each end may read data that the other one had in place before, or write into
+        memory that was free before; after it both have all data that they read or were sent.
+        `ack=False` or `signal=False` leaves one of the handshakes out, where other tasks keep its
+        order. Over RDMA, DataAck follows DataSignal, so that the sent memory may change.
         """
         if ack:
             self.tx_ack(stream)
@@ -223,8 +223,8 @@ class Link(TransportEnd):
             )
 
 
-class _Notifies(dict[int, RankInt]):
-    """The notifies of an end by index, each made when it is first used."""
+class _NotifyCells(dict[int, RankInt]):
+    """The notify cells of an end by index, each made when it is first used."""
 
     def __init__(self, first: RankInt) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Waking sub streams and waiting for them: which of them are awake, and the notifies that say so.
+"""Waking sub streams and waiting for them, with the notifies for both.
 
 Sub stream k is woken by a notify of its own and reports with notify k of main, so any two of them
 may be awake at the same time, woken by one fork or by several.
@@ -20,7 +20,7 @@ class Workers:
 
     def __init__(self, main: Stream, subs: Sequence[Stream], notifies: Sequence[Notify]) -> None:
         self._main, self._subs, self._notifies = main, subs, notifies
-        self._awake: dict[int, str] = {}  # where each of those was woken that are awake
+        self._awake: dict[int, str] = {}  # the streams that are awake, with the line that woke them
 
     @contextmanager
     def fork(
@@ -32,38 +32,37 @@ class Workers:
         """Wake some sub streams, and wait for them when the block ends."""
         numbers = self._chosen(count, subs)
         waker = self._main if by is None else by
-        self._begin(numbers, waker)
-        for number in numbers:
-            waker.post(self._wake(number))
-        for number in numbers:
-            self._subs[number].wait(self._wake(number))
+        self._wake(numbers, waker)
         yield tuple(self._subs[number] for number in numbers)
-        self._end(numbers)
+        self._join(numbers, waker)
+
+    def wake(self, sub: int | Stream, by: Stream | None) -> Stream:
+        """Wake one sub stream."""
+        number = self._number(sub)
+        self._wake([number], self._main if by is None else by)
+        return self._subs[number]
+
+    def join(self, sub: int | Stream, to: Stream | None) -> None:
+        """Wait for one sub stream."""
+        self._join([self._number(sub)], self._main if to is None else to)
+
+    def _wake(self, numbers: Sequence[int], waker: Stream) -> None:
+        self._mark_awake(numbers, waker)
+        notifies = [self._notifies[len(self._subs) + number] for number in numbers]
+        for notify in notifies:
+            waker.post(notify)
+        for number, notify in zip(numbers, notifies, strict=True):
+            self._subs[number].wait(notify)
+
+    def _join(self, numbers: Sequence[int], waker: Stream) -> None:
+        self._mark_asleep(numbers)
         for number in numbers:
             self._subs[number].post(self._notifies[number])
         for number in numbers:
             waker.wait(self._notifies[number])
 
-    def wake(self, sub: int | Stream, by: Stream | None) -> Stream:
-        """Wake one sub stream."""
-        number, waker = self._number(sub), self._main if by is None else by
-        self._begin([number], waker)
-        waker.post(self._wake(number))
-        self._subs[number].wait(self._wake(number))
-        return self._subs[number]
-
-    def join(self, sub: int | Stream, to: Stream | None) -> None:
-        """Wait for one sub stream."""
-        number = self._number(sub)
-        self._end([number])
-        self._subs[number].post(self._notifies[number])
-        (self._main if to is None else to).wait(self._notifies[number])
-
-    def _wake(self, number: int) -> Notify:
-        return self._notifies[len(self._subs) + number]
-
-    def _begin(self, numbers: Sequence[int], waker: Stream) -> None:
-        """Note who is awake from here on; refuse those that are already."""
+    def _mark_awake(self, numbers: Sequence[int], waker: Stream) -> None:
+        """Keep the line that wakes each sub stream; refuse those that are awake already."""
         self._check_notifies(len(numbers))
         here = format_line(author_line())
         for number in numbers:
@@ -79,7 +78,7 @@ class Workers:
                 )
             self._awake[number] = here
 
-    def _end(self, numbers: Sequence[int]) -> None:
+    def _mark_asleep(self, numbers: Sequence[int]) -> None:
         for number in numbers:
             if number not in self._awake:
                 raise orchestration_error(
@@ -108,7 +107,7 @@ class Workers:
         return numbers
 
     def _number(self, sub: int | Stream) -> int:
-        """Return a sub stream's number; refuse main and what was not requested."""
+        """Return a sub stream's number; refuse main and streams that were not requested."""
         if not isinstance(sub, Stream):
             return self._subs[operator.index(sub)].index - 1
         sub.check_recorder(self._main.recorder)

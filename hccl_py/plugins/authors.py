@@ -10,8 +10,6 @@ from typing import Any
 
 from hccl_py.errors import ParameterError, did_you_mean
 
-__all__ = ["author_class"]
-
 
 def author_class(name: str, what: str) -> Any:
     """Import the class, or an executor made of one, that `module:Class` names; `what` says in

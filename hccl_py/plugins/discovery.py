@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,21 +19,9 @@ from typing import Any
 
 from hccl_py.errors import ParameterError, PluginError, did_you_mean
 from hccl_py.operators import OPERATORS
-from hccl_py.plugins.executor import ORDERS, Executor, ops_of
-from hccl_py.plugins.fidelity import UNDECLARED, Fidelity
+from hccl_py.plugins.executor import ORDERS, Executor, choices_of, declarations_of, ops_of
+from hccl_py.plugins.fidelity import Fidelity
 from hccl_py.plugins.platforms import Platform
-
-__all__ = [
-    "Platforms",
-    "Registered",
-    "Registry",
-    "check_platform",
-    "exported",
-    "find_platform",
-    "installed_executors",
-    "installed_platforms",
-    "sorted_points",
-]
 
 _LOADING = threading.RLock()
 
@@ -45,13 +33,36 @@ _METHODS = {"suits": ("op", "topology"), "resources": ("op", "rank"), "orchestra
 _OPEN = ("topology", "config", "schedule", "group")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Registered:
-    """An executor and the package that brought it."""
+    """An executor, the package that brought it, and its declarations: all that the framework reads
+    of a class is read once, when it is registered.
+    """
 
     name: str
     executor: Executor
     package: str
+    ops: tuple[str, ...]
+    choices: Mapping[str, tuple[str, ...]]
+    order: str
+    zero_copy: bool
+    fidelity: Fidelity
+    """With the cases alone that its algorithm can meet."""
+
+    @classmethod
+    def of(cls, executor: Executor, package: str) -> Registered:
+        """Return the record of a valid executor."""
+        declared = declarations_of(executor)
+        return cls(
+            type(executor).__name__,
+            executor,
+            package,
+            ops_of(executor),
+            choices_of(executor),
+            declared.order,
+            declared.zero_copy,
+            declared.fidelity.limited_to(executor.algorithm),
+        )
 
 
 @dataclass
@@ -65,42 +76,42 @@ class Registry:
 
     def add(self, candidate: Any, package: str) -> Registered:
         """Validate and register an executor class or instance; PluginError names what is wrong."""
-        executor = _validated(candidate, package)
-        name = type(executor).__name__
+        registered = _validated(candidate, package)
+        name = registered.name
         if name in self.executors:
             raise PluginError(
                 f"Plugin {package}: an executor named {name} is already registered "
                 f"by {self.executors[name].package}.",
                 "Give the class another name: executors are selected by it.",
             )
-        self.executors[name] = Registered(name, executor, package)
-        return self.executors[name]
+        self.executors[name] = registered
+        return registered
 
     def find(self, name: str, op: str | None = None) -> Registered:
         """Return an executor by name; ParameterError names the nearest, and those of the op."""
-        known = [r.name for r in self.executors.values() if op is None or op in ops_of(r.executor)]
+        known = [r.name for r in self.executors.values() if op is None or op in r.ops]
         if name not in self.executors:
             raise ParameterError(
                 f"Executor {name!r} is unknown.",
                 did_you_mean(name, known, listed_by="`hccl-py list`"),
             )
         found = self.executors[name]
-        if op is not None and op not in ops_of(found.executor):
+        if op is not None and op not in found.ops:
             raise ParameterError(
-                f"{name} executes {' and '.join(ops_of(found.executor))}, not {op}.",
+                f"{name} executes {' and '.join(found.ops)}, not {op}.",
                 f"For {op}: {', '.join(known)}.",
             )
         return found
 
     def for_op(self, op: str) -> list[Registered]:
         """Return the executors of an op."""
-        return [r for r in self.executors.values() if op in ops_of(r.executor)]
+        return [r for r in self.executors.values() if op in r.ops]
 
     def with_own(self, candidate: Any) -> tuple[Registry, str]:
         """Return a registry with a caller's executor, in the place of any that has its name, and
         that name; PluginError names what is wrong with it.
         """
-        registry = Registry(dict(self.executors), list(self.problems))
+        registry = self.copy()
         name = candidate.__name__ if isinstance(candidate, type) else type(candidate).__name__
         registry.executors.pop(name, None)
         return registry, registry.add(candidate, "the caller").name
@@ -133,7 +144,7 @@ class Platforms:
 
 @cache
 def installed_platforms() -> Platforms:
-    """Load the platforms of every installed package; of two with one name the first stays."""
+    """Load the platforms of every installed package; where two have one name, the first is kept."""
     found = Platforms()
     for point in sorted_points(PLATFORM_GROUP):
         try:
@@ -201,7 +212,7 @@ def sorted_points(group: str) -> list[EntryPoint]:
 def exported(point: EntryPoint, name: str) -> Iterable[Any]:
     """Load a plugin package and return its tuple."""
     try:
-        # What a plugin prints is none of our results. One thread at a time: another one would take
+        # A plugin's output is not part of the results. One thread at a time: another one would take
         # the diverted output for the true one, and put that back.
         with _LOADING, redirect_stdout(sys.stderr):
             exported = getattr(point.load(), name, None)
@@ -223,12 +234,12 @@ def exported(point: EntryPoint, name: str) -> Iterable[Any]:
     return exported
 
 
-def _validated(candidate: Any, package: str) -> Executor:
-    """Check an executor against the contract and return an instance."""
+def _validated(candidate: Any, package: str) -> Registered:
+    """Check an executor, or its class, against the contract and return its record."""
     name = getattr(candidate, "__name__", type(candidate).__name__)
     where = f"Plugin {package}, executor {name!a}"
     try:
-        return _checked(candidate, where)
+        return Registered.of(_checked(candidate, where), package)
     except (PluginError, KeyboardInterrupt):
         raise
     except BaseException as error:
@@ -249,14 +260,14 @@ def _checked(candidate: Any, where: str) -> Executor:
                 f"{where}: the attribute {attribute} is missing.",
                 f'Add {attribute} = "..." to the class.',
             )
-    order = getattr(candidate, "order", ORDERS[0])
+    order, _, fidelity = declarations_of(candidate)
     if order not in ORDERS:
         raise PluginError(
             f"{where}: order {order!r} is unknown.", f"One of {', '.join(ORDERS)}, or leave it out."
         )
-    if not isinstance(getattr(candidate, "fidelity", UNDECLARED), Fidelity):
+    if not isinstance(fidelity, Fidelity):
         raise PluginError(
-            f"{where}: fidelity {candidate.fidelity!r} is none.",
+            f"{where}: fidelity {fidelity!r} is none.",
             "Write fidelity = same(source), steps(deviation, source) or ours(deviation), "
             "or leave it out.",
         )

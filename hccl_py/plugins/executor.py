@@ -7,26 +7,28 @@
 `suits` is about correctness only; whether an executor is chosen is up to the selection tables, the
 user, or cost.
 
-An executor that reduces may say in an attribute `order` in which order it adds, which
-HCCL_DETERMINISTIC asks for (`ORDERS`); one that says nothing adds in the same order in every run.
-One that works on user memory which all ranks have registered says `zero_copy = True`: it is taken
-only where the communicator says that memory is (`Communicator(zero_copy=True)`).
-In an attribute `fidelity` it may say how it stands to HCCL's executor of its name (`same`, `steps`,
-`ours`); one that says nothing is `ours`.
+A class may declare more in attributes, whose defaults `BaseExecutor` has; deriving from it is up to
+the author:
+
+    order        the order in which a reduction adds, one of ORDERS; HCCL_DETERMINISTIC asks for one
+    zero_copy    True if it works on user memory that all ranks have registered: it is taken only by
+                 a `Communicator(zero_copy=True)`
+    fidelity     its relation to HCCL's executor of the same name: `same`, `steps` or `ours`
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from hccl_py.call.op_param import LEVELS, OpParam
 from hccl_py.enums import Mode
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.orchestration.rank import Rank, RankView
-from hccl_py.plugins.fidelity import Fidelity, SourceFile, fidelity_of, ours, same, steps
+from hccl_py.plugins.fidelity import UNDECLARED, Fidelity, SourceFile, ours, same, steps
 from hccl_py.plugins.resources import (
     ChannelRequest,
     ChannelResources,
@@ -37,9 +39,12 @@ from hccl_py.topology.topology import Topology
 
 __all__ = [
     "ORDERS",
+    "AnyRank",
+    "BaseExecutor",
     "BySize",
     "ChannelRequest",
     "ChannelResources",
+    "Declarations",
     "Executor",
     "Fidelity",
     "Mode",
@@ -53,12 +58,10 @@ __all__ = [
     "Unsuitable",
     "check_levels",
     "choices_of",
+    "declarations_of",
     "executor_name",
-    "fidelity_of",
-    "is_zero_copy",
     "open_levels",
     "ops_of",
-    "order_of",
     "ours",
     "require",
     "same",
@@ -68,14 +71,17 @@ __all__ = [
 ]
 
 
+AnyRank: TypeAlias = Rank[Any, Any]
+"""A rank whose input and output may be regions or chunks: for code that serves several ops."""
+
 ORDERS = ("arrival", "fixed", "rank")
-"""In which order an executor adds: as data arrives, so that sums of floats differ from run to run;
-the same in every run; the same for every element, too, whoever adds it, by the ranks alone.
+"""The order in which an executor adds: as data arrives, so that sums of floats differ from run to
+run; the same in every run; by ranks, the same for every element, too.
 """
 
 
 class Unsuitable:
-    """A `suits` that says no, with the reason; false in a condition."""
+    """A refusal by `suits`, with the reason; false in a condition."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -99,9 +105,7 @@ def require(*demands: tuple[bool, str]) -> bool | Unsuitable:
 
 
 class Executor(Protocol):
-    """What a plugin provides for every algorithm. Instances are made without arguments and keep no
-    state.
-    """
+    """An algorithm of a plugin package. Instances are made without arguments and keep no state."""
 
     @property
     def op(self) -> str | tuple[str, ...]:
@@ -109,16 +113,18 @@ class Executor(Protocol):
 
     @property
     def algorithm(self) -> str:
-        """What it does on each level, in HCCL_ALGO's words, such as `level0:mesh`. Where it leaves
-        a choice, `level0:mesh;level1:ring|NHR`, the call says which in `op.level0`, `op.level1` and
-        `op.level2`; by default the first.
+        """The algorithm of each level, in HCCL_ALGO's words, such as `level0:mesh`. Where several
+        are named, as in `level0:mesh;level1:ring|NHR`, the call chooses one in `op.level0`,
+        `op.level1` and `op.level2`; the default is the first.
         """
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Say whether it would compute the right result for this call on this topology."""
+        """Return True if the result of this call would be right on this topology, or the reason
+        against.
+        """
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest | ChannelResources:
-        """Return what each rank needs; computed once per tag."""
+        """Return the resources of each rank; computed once per tag."""
 
     def orchestrate(self, op: OpParam, rank: Any) -> None:
         """Record one round's tasks on a `Rank`, or on a `ChannelRank` where `resources` returns
@@ -126,23 +132,37 @@ class Executor(Protocol):
         """
 
 
+class BaseExecutor(Executor):
+    """The attributes of an executor, with the defaults of those that a class may leave out."""
+
+    op: str | tuple[str, ...]
+    algorithm: str
+    order: str = "fixed"
+    zero_copy: bool = False
+    fidelity: Fidelity = UNDECLARED
+
+
+class Declarations(NamedTuple):
+    """The attributes that an executor class may leave out, as declared or by default."""
+
+    order: str
+    zero_copy: bool
+    fidelity: Fidelity
+
+
+def declarations_of(executor: object) -> Declarations:
+    """Return the declarations of an executor, or of its class; any class may leave them out."""
+    names = Declarations._fields
+    return Declarations(*(getattr(executor, name, getattr(BaseExecutor, name)) for name in names))
+
+
 def ops_of(executor: Executor) -> tuple[str, ...]:
     """Return the ops that an executor executes."""
     return executor.op if isinstance(executor.op, tuple) else (executor.op,)
 
 
-def order_of(executor: Executor) -> str:
-    """Return in which order an executor adds, one of ORDERS: by default `fixed`."""
-    return getattr(executor, "order", "fixed")
-
-
-def is_zero_copy(executor: Executor) -> bool:
-    """Whether an executor works on user memory that all ranks have registered."""
-    return bool(getattr(executor, "zero_copy", False))
-
-
 def choices_of(executor: Executor) -> dict[str, tuple[str, ...]]:
-    """Return what an executor can do on each level, its default first."""
+    """Return the algorithms that an executor offers on each level, its default first."""
     return dict(_levels(executor.algorithm))
 
 
@@ -153,7 +173,7 @@ def _levels(algorithm: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def situations_of(op: OpParam, topology: Topology) -> tuple[str, ...]:
-    """Return the cases of a call that a fidelity may distinguish, beside words of HCCL_ALGO."""
+    """Return the situations of a call, which a fidelity may distinguish (`fidelity.SITUATIONS`)."""
     found = [op.mode.value, topology.product.device]
     if op.deterministic:
         found.append("deterministic")
@@ -205,7 +225,7 @@ def executor_name(executor: Executor) -> str:
     return type(executor).__name__
 
 
-class BySize:
+class BySize(BaseExecutor):
     """An executor that hands every call to another one, by the size of its data.
 
         class AllReduceBySize(BySize):
@@ -220,14 +240,11 @@ class BySize:
     from 0 and for executors that are none or are of another op.
     """
 
-    op: str | tuple[str, ...]
-    algorithm: str
     sizes: ClassVar[tuple[tuple[int, type[Any]], ...]] = ()
-    order: str = "fixed"
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        orders = {getattr(executor, "order", "fixed") for _, executor in cls.sizes}
+        orders = {declarations_of(executor).order for _, executor in cls.sizes}
         if orders:
             cls.order = min(orders)  # "arrival" before "fixed" before "rank": the loosest
 
@@ -262,7 +279,7 @@ class BySize:
         return next(one for start, one in reversed(self._executors) if start <= op.size)
 
     def explained(self, op: OpParam) -> str:
-        """Return who takes a call, and at which sizes."""
+        """Name the executor that takes a call, and the sizes that it takes."""
         place = max(k for k, (start, _) in enumerate(self.sizes) if start <= op.size)
         start, executor = self.sizes[place]
         until = [f"below {self.sizes[place + 1][0]}"] if place + 1 < len(self.sizes) else []
@@ -275,11 +292,31 @@ class BySize:
         return executor.suits(with_levels(executor, op), topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest | ChannelResources:
-        """Return what the executor needs that takes the call."""
+        """Return the resources that the executor of the call asks for."""
         executor = self.executor_of(op)
         return executor.resources(with_levels(executor, op), rank)
 
     def orchestrate(self, op: OpParam, rank: Any) -> None:
-        """Record what the executor does that takes the call."""
+        """Record the tasks of the executor that takes the call."""
         executor = self.executor_of(op)
         executor.orchestrate(with_levels(executor, op), rank)
+
+
+_OLD_NAMES: dict[str, tuple[Callable[..., Any], str]] = {
+    "order_of": (lambda executor: declarations_of(executor).order, "order"),
+    "is_zero_copy": (lambda executor: declarations_of(executor).zero_copy, "zero_copy"),
+    "fidelity_of": (
+        lambda executor, cases=(): declarations_of(executor).fidelity.among(cases),
+        "fidelity.among(cases)",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a function by its old name, with a warning."""
+    if name not in _OLD_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    function, attribute = _OLD_NAMES[name]
+    text = f"{__name__}.{name}(executor) is declarations_of(executor).{attribute} now."
+    warnings.warn(text, DeprecationWarning, stacklevel=2)
+    return function

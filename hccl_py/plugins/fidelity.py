@@ -1,10 +1,10 @@
-"""How an executor stands to HCCL's of the same name, and the sources that say so.
+"""Fidelity of an executor: its relation to HCCL's of the same name, with the sources that prove it.
 
     same     steps, their order, synchronisation and resources follow HCCL's source
     steps    the same transfers between the same ranks; synchronisation or resources differ
     ours     another algorithm, or one that HCCL does not have
 
-An executor states it in its attribute `fidelity`. One that states nothing is `ours`.
+An executor declares it in its attribute `fidelity`, `ours` by default.
 """
 
 from __future__ import annotations
@@ -13,20 +13,6 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
-
-__all__ = [
-    "KINDS",
-    "SITUATIONS",
-    "UNDECLARED",
-    "Fidelity",
-    "SourceFile",
-    "declared",
-    "fidelity_of",
-    "joined",
-    "ours",
-    "same",
-    "steps",
-]
 
 KINDS = ("same", "steps", "ours")
 """From HCCL's own to anything."""
@@ -55,11 +41,12 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Fidelity:
-    """What is the same as in HCCL, by `sources`, and in one sentence what is not and why.
+    """A kind, the `sources` that prove it, and one sentence on what deviates from HCCL, and why.
 
-    `cases` has what stands otherwise than the executor itself: words of HCCL_ALGO that it leaves
-    open, and `SITUATIONS`. ValueError is raised for an unknown kind, for `same` or
-    `steps` without a source, and where the deviation is missing, or is given with `same`.
+    `cases` has the fidelity of calls that differ from the executor's others: by word of HCCL_ALGO
+    on a level that it leaves open, or by one of `SITUATIONS`. ValueError is raised for an unknown
+    kind, for `same` or `steps` without a source, and where the deviation is missing, or is given
+    with `same`.
     """
 
     kind: str
@@ -78,15 +65,28 @@ class Fidelity:
 
     @property
     def is_same(self) -> bool:
-        """Whether it does what HCCL does."""
+        """True if steps, synchronisation and resources are HCCL's."""
         return self.kind == "same"
 
     def with_cases(self, cases: Mapping[str, Fidelity]) -> Fidelity:
-        """Return the same with cases that may stand otherwise, beside those that there are."""
+        """Return this fidelity with more cases that differ from it."""
         return replace(self, cases={**self.cases, **cases})
 
+    def limited_to(self, algorithm: str) -> Fidelity:
+        """Return this fidelity without the cases that an executor of this `algorithm` never meets:
+        words of HCCL_ALGO that it does not name.
+        """
+        met = {*re.split("[:;|]", algorithm), *SITUATIONS}
+        return replace(self, cases={case: at for case, at in self.cases.items() if case in met})
+
+    def among(self, cases: Collection[str]) -> Fidelity:
+        """Return the fidelity of one call, the weakest of all that takes part in it. `cases` are
+        its situations and the words of HCCL_ALGO on the levels that the executor leaves open.
+        """
+        return joined([replace(self, cases={}), *(self.cases[c] for c in cases if c in self.cases)])
+
     def document(self) -> dict[str, Any]:
-        """Return what JSON documents say."""
+        """Return the fidelity as a part of JSON documents."""
         found: dict[str, Any] = {
             "kind": self.kind,
             "deviation": self.deviation or None,
@@ -101,39 +101,22 @@ UNDECLARED = Fidelity("ours", deviation="Its author states no relation to HCCL."
 
 
 def same(*sources: SourceFile) -> Fidelity:
-    """Say that all follows HCCL's sources."""
+    """Declare that everything follows these files of HCCL."""
     return Fidelity("same", sources)
 
 
 def steps(deviation: str, *sources: SourceFile) -> Fidelity:
-    """Say that transfers follow HCCL's sources; the sentence says what else differs, and why."""
+    """Declare that transfers follow these files of HCCL; `deviation` says what differs, and why."""
     return Fidelity("steps", sources, deviation)
 
 
 def ours(deviation: str, *sources: SourceFile) -> Fidelity:
-    """Say that it is another algorithm; the sentence says how HCCL's differs, and why."""
+    """Declare another algorithm than HCCL's; `deviation` says how HCCL's differs, and why."""
     return Fidelity("ours", sources, deviation)
 
 
-def fidelity_of(executor: object, cases: Collection[str] = ()) -> Fidelity:
-    """Return how an executor stands to HCCL in these cases, the situations of the call and the
-    words of HCCL_ALGO on its open levels: as the weakest of what takes part.
-    """
-    own = declared(executor)
-    return joined([replace(own, cases={}), *(own.cases[c] for c in cases if c in own.cases)])
-
-
-def declared(executor: object) -> Fidelity:
-    """Return what an executor states, with the cases that it can meet; UNDECLARED where it states
-    nothing.
-    """
-    found: Fidelity = getattr(executor, "fidelity", UNDECLARED)
-    met = {*re.split("[:;|]", getattr(executor, "algorithm", "")), *SITUATIONS}
-    return replace(found, cases={c: at for c, at in found.cases.items() if c in met})
-
-
 def joined(parts: Collection[Fidelity]) -> Fidelity:
-    """Return how what is made of these parts stands to HCCL: as the weakest of them."""
+    """Return the fidelity of a whole made of these parts: the weakest of them."""
     kind = KINDS[max(KINDS.index(part.kind) for part in parts)]
     sources = dict.fromkeys(source for part in parts for source in part.sources)
     deviations = dict.fromkeys(part.deviation for part in parts if part.deviation)

@@ -1,4 +1,5 @@
-"""What a platform is: it opens a session for a topology, allocates, and runs programs on real data.
+"""The contract of a platform: it opens a session for a topology, allocates, and runs programs on
+data.
 
     Communicator ──open──► Session of a Group ──run──► Work ──wait──► the outputs are there
 
@@ -9,6 +10,7 @@ Platforms are found by the entry point group `hccl_py.platforms`; a package list
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -32,10 +34,11 @@ __all__ = [
     "Asynchronous",
     "Check",
     "Chooser",
-    "Diagnosed",
+    "DiagnosticsProvider",
     "Fact",
     "Group",
     "OnDevice",
+    "PeerMonitor",
     "Platform",
     "ProcessPlatform",
     "Replayed",
@@ -45,13 +48,12 @@ __all__ = [
     "Store",
     "TaskTimes",
     "Timed",
-    "Watchful",
     "Work",
 ]
 
 
 class Adversary(Enum):
-    """Whom a schedule favours or starves; every choice is legal on hardware."""
+    """Streams that a schedule favours or starves; every choice is legal on hardware."""
 
     RANDOM = "random"
     """Any stream or wire that can go on, with equal chance."""
@@ -116,7 +118,7 @@ class Schedule:
     slow: Stragglers = EVEN
 
     def chooser(self) -> Chooser:
-        """Return who makes the choices of one run."""
+        """Return the chooser of one run."""
         return Seeded(self.seed) if self.choices is None else Replayed(self.choices)
 
     def among(self, members: Sequence[int]) -> Schedule:
@@ -125,26 +127,28 @@ class Schedule:
 
 
 class Store(Protocol):
-    """What the processes of one job share before they can communicate."""
+    """A store that the processes of one job share before they can communicate."""
 
     def set(self, key: str, value: bytes) -> None:
         """Keep a value for all processes."""
 
     def get(self, key: str, timeout_s: float) -> bytes:
-        """Return what some process set, and wait for it: ExecTimeoutError after `timeout_s`."""
+        """Return the value of a key; wait until a process sets it, ExecTimeoutError after
+        `timeout_s`.
+        """
 
 
 @runtime_checkable
-class Watchful(Protocol):
-    """A store that knows more than who waits for others to come."""
+class PeerMonitor(Protocol):
+    """A store that also notices lost peers."""
 
     def look(self) -> None:
-        """Raise PeerLostError where one of them never will."""
+        """Raise PeerLostError if a peer will never come."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Whose session is opened: `world_ranks` has the number in the world of every rank of it.
+    """The communicator group of a session: `world_ranks` has the world rank of each of its ranks.
 
     `name` is the same in every process and unique among a world and its groups: every process
     makes its groups in the same order.
@@ -168,13 +172,13 @@ class Work(Protocol):
     """A run that was started, and may have ended."""
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Return when the run has ended, or raise what it raised; ExecTimeoutError after
-        `timeout_s`, while the run goes on. In an Asynchronous session: when what the caller puts on
-        its stream from now on comes after the run.
+        """Wait until the run has ended, and raise its error if it had one; ExecTimeoutError after
+        `timeout_s`, while the run goes on. In an Asynchronous session, wait until tasks that the
+        caller enqueues on its stream from now on come after the run.
         """
 
     def is_completed(self) -> bool:
-        """Whether the run has ended, well or not."""
+        """True if the run has ended, with an error or without."""
 
 
 class _Done:
@@ -218,7 +222,7 @@ class Session(Protocol):
         """
 
     def gather(self, data: bytes) -> list[bytes]:
-        """Return what every process of the group gave, in the order of their first ranks. All of
+        """Return the data of every process of the group, in the order of their first ranks. All of
         them call it, between the same two runs.
         """
 
@@ -231,7 +235,7 @@ class Platform(Protocol):
 
     name: str
     clock: str
-    """`wall` or `model`: what the times of a run mean."""
+    """The meaning of a run's times: `wall` or `model`."""
 
     def open(
         self, topology: Topology, config: Config, schedule: Schedule | None, group: Group
@@ -249,12 +253,14 @@ class OnDevice(Protocol):
 
     @property
     def likes(self) -> Sequence[DeviceArray]:
-        """For each local rank an array that lies where its inputs and outputs must."""
+        """An example array for each local rank, in the memory where its inputs and outputs must
+        lie.
+        """
 
     @property
     def inline_reductions(self) -> frozenset[tuple[DataType, ReduceOp]] | None:
-        """What the devices reduce while they copy, so that programs may: None for all that the
-        product does.
+        """Reductions that the devices do while they copy, which programs may then use; None for all
+        those of the product.
         """
 
 
@@ -263,12 +269,12 @@ class Asynchronous(Protocol):
     """A session whose runs are enqueued on streams of devices, and go on after `run` returns."""
 
     def synchronize(self) -> None:
-        """Return when all runs have ended; raises what one of them has raised."""
+        """Wait until all runs have ended, and raise the error of one that failed."""
 
 
 class TaskTimes(NamedTuple):
-    """When the tasks of a run began and ended on their streams: microseconds, one value for each
-    row of the task view.
+    """Times at which the tasks of a run began and ended on their streams, in microseconds: one
+    value for each row of the task view.
     """
 
     start_us: Floats
@@ -296,7 +302,7 @@ class Abortable(Protocol):
     """A session whose runs another thread can end."""
 
     def abort(self, error: BaseException) -> None:
-        """End what runs, with this error at all ranks."""
+        """End all runs with this error at all ranks."""
 
 
 @runtime_checkable
@@ -311,24 +317,23 @@ class ProcessPlatform(Protocol):
         schedule: Schedule | None,
     ) -> int | None:
         """Run `work`, which returns an exit status, in new processes on this machine, one for every
-        rank, and return the worst one. None, and nothing is run, where somebody has started the
-        processes of this job already. NotSupportedError, once, for what no process could open.
+        rank, and return the worst one. None, and nothing is run, where the processes of this job
+        have been started already. NotSupportedError, once, for what no process could open.
         """
 
     def joined(
         self, rank: int, size: int, store: Store, connect_s: float, device: int | None = None
     ) -> Platform:
-        """Return the platform of a process that knows who it is: `rank` of `size` processes, which
+        """Return the platform of a process that knows its place: `rank` of `size` processes, which
         share a store and wait at most `connect_s` seconds for each other to open a session, with
-        the number of its device, where the platform has one for every process. Without it, whoever
-        started the processes says so.
+        the number of its device, where the platform has one for every process. Without it, the
+        launcher of the processes says so.
         """
 
 
 class Fact(NamedTuple):
-    """Something about this machine, for `hccl-py doctor`: what was looked for and what was found;
-    whether it is as a platform needs it, None where it is merely worth knowing; what to do about
-    it.
+    """A fact about this machine, for `hccl-py doctor`: its name and value; `is_good`, whether it is
+    as a platform needs it, or None where it is merely worth knowing; and a hint on what to do.
     """
 
     name: str
@@ -340,9 +345,9 @@ class Fact(NamedTuple):
 class Check(NamedTuple):
     """Looks for something that a platform needs, or with `is_needed` False can do without.
 
-    `look` runs in a process of its own, so it may crash or hang: what it has found by then counts,
-    and what it prints is nobody's result. `is_hardware` checks find what the platform is made for:
-    where they find it, it is what this machine is for.
+    `look` runs in a process of its own, so it may crash or hang: facts that it has found by then
+    count, and its output is ignored. `is_hardware` checks look for the hardware that the platform
+    is made for; a machine that has it is meant for that platform.
     """
 
     name: str
@@ -352,10 +357,23 @@ class Check(NamedTuple):
 
 
 @runtime_checkable
-class Diagnosed(Protocol):
-    """A platform that knows what it needs of a machine; it works where no needed check finds
-    anything bad. Platforms that need the same thing share a check.
+class DiagnosticsProvider(Protocol):
+    """A platform with checks of its needs; it works where no needed check finds anything bad.
+    Platforms that need the same thing share a check.
     """
 
     def checks(self) -> Sequence[Check]:
-        """Return what to look for; loads nothing."""
+        """Return the checks; loads nothing."""
+
+
+_OLD_NAMES = {"Diagnosed": DiagnosticsProvider, "Watchful": PeerMonitor}
+
+
+def __getattr__(name: str) -> type:
+    """Return a protocol by its old name, with a warning."""
+    if name not in _OLD_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = _OLD_NAMES[name]
+    text = f"{__name__}.{name} is {found.__name__} now."
+    warnings.warn(text, DeprecationWarning, stacklevel=2)
+    return found

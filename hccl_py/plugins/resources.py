@@ -1,4 +1,4 @@
-"""What an executor needs before it can run, and what a platform allocates for it.
+"""Resources: requests of executors, and allocations of platforms.
 
 HCCL computes resources once per tag and reuses them: scratch memory, sub streams, notifies between
 main and sub streams, and transports to the peers that the algorithm talks to. Notifies of
@@ -13,14 +13,6 @@ from dataclasses import dataclass
 from hccl_py.enums import Buffer
 from hccl_py.values import RankInt
 
-__all__ = [
-    "ChannelRequest",
-    "ChannelResources",
-    "PlaneRequest",
-    "ResourceRequest",
-    "ResourceResponse",
-]
-
 Pattern = str | Callable[[int, int], Iterable[int]]
 """`mesh`, `ring`, `nhr` or `rhd`, or a function of (index, size) that yields the peers' indices."""
 
@@ -31,10 +23,9 @@ class PlaneRequest:
 
     `level` is one of `hccl_py.topology.PLANES`, such as `flat`, `level0` or `ring1`. `input_mem`
     and `output_mem` are the two memories that each end exposes, by default CCL_In and CCL_Out in
-    op-base mode and user memory in graph mode.
-    `extra_notifies` come on top of the transport's own Ack, DataSignal and DataAck. `barrier` asks
-    for transports between the plane's first member and all others, whatever the pattern, each with
-    one more notify, for `Plane.barrier`.
+    op-base mode and user memory in graph mode. `extra_notifies` come on top of the transport's own
+    Ack, DataSignal and DataAck. `barrier` asks for transports between the plane's first member and
+    all others, besides those of the pattern, each with one more notify, for `Plane.barrier`.
     """
 
     level: str
@@ -48,7 +39,7 @@ class PlaneRequest:
 
 @dataclass(frozen=True)
 class ResourceRequest:
-    """What one rank asks for.
+    """The resources that one rank asks for.
 
     `notifies` defaults to HCCL's two per sub stream (main wakes it, it reports back). `max_count`
     is how many elements of the op's count one round can take; None means that one round takes
@@ -89,8 +80,8 @@ class ChannelRequest:
 
 @dataclass(frozen=True)
 class ChannelResources:
-    """What one rank asks for in place of a `ResourceRequest` to record on threads and channels, as
-    HCCL's C++ programming API has them.
+    """The resources that one rank asks for, in place of a `ResourceRequest`, to record on threads
+    and channels as in HCCL's C++ programming API.
 
     `threads` has the notifies of every thread, main first: `(3, 1, 1, 1)` is a main thread with
     three notifies and three workers with one each. `max_count` is as in `ResourceRequest`, in
@@ -104,7 +95,9 @@ class ChannelResources:
 
 @dataclass(frozen=True)
 class ResourceResponse:
-    """What a platform holds for a tag, per local rank; reused by every call with that tag."""
+    """The resources that a platform holds for a tag, per local rank; reused by every call with that
+    tag.
+    """
 
     tag: str
     sub_streams: tuple[int, ...]

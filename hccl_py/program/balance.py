@@ -1,6 +1,4 @@
-"""Whether every notify is posted as often as it is waited for, found from the batches, without
-expanding them.
-"""
+"""Numbers of posts and waits of every notify, counted from the batches without expanding them."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ def check_balance(program: Program) -> None:
 
 
 def _counts(program: Program, kind: TaskKind) -> IntArray:
-    """Return how many tasks of a kind there are for every cell."""
+    """Return the number of tasks of a kind for every cell."""
     cells = [
         np.broadcast_to(values_of(instruction.cell), len(batch.ranks))
         for batch in program.batches

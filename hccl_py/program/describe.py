@@ -127,8 +127,8 @@ def format_notify(program: Program, row: int) -> str:
 
 
 def format_action(program: Program, row: int, *, in_sentence: bool = False) -> str:
-    """Return what a task does: `posts Ack of rank 1`, `read rank 1 CCL_In[0:64] to user_out[0:64]`;
-    in a sentence, `reads rank 1's CCL_In[0:64] to rank 0's user_out[0:64]`.
+    """Return the action of a task: `posts Ack of rank 1`, `read rank 1 CCL_In[0:64] to
+    user_out[0:64]`; in a sentence, `reads rank 1's CCL_In[0:64] to rank 0's user_out[0:64]`.
     """
     tasks = program.tasks
     at = int(tasks.instruction[row])

@@ -20,8 +20,8 @@ from hccl_py.values import IntArray
 
 
 def part_of(program: Program, ranks: IntArray, most: int) -> Program:
-    """Return what some ranks do, and of each of their streams the first `most` tasks; nothing of
-    the rest is expanded.
+    """Return the program of some ranks, with the first `most` tasks of each of their streams; the
+    rest is not expanded.
     """
     narrowed, batches = Narrower(), []
     for batch in program.batches:

@@ -1,13 +1,14 @@
-"""Which tasks may still run when the rank that they concern has left its main stream.
+"""Open ends: tasks that may still run when a rank that they concern has left its main stream.
 
 A task concerns the rank on whose stream it is, and the rank whose memory it reads or writes. Some
 platforms do not wait for the end of a run: the caller's next work follows main in stream order, and
 may take the memory of the rank. They need every task to be over before the main streams of all
 ranks that it concerns are, by stream order and from posts to waits.
 
-One walk from the last task to the first: every stream knows whose mains end after what comes next
-on it; a wait hands that on to the post that it consumes. What goes through an RDMA connection
-arrives in the order of the walk, so a write there is over for who waits for a later post on it.
+One walk goes from the last task to the first. Every stream knows the ranks whose main streams end
+after the task that comes next on it; a wait hands that set on to the post that it consumes. Data
+and posts arrive in their order over an RDMA connection, so a write there is over for a rank that
+waits for a later post on the same connection.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def check_ends(program: Program) -> None:
 
 
 def _described(program: Program, row: int, rank: int) -> tuple[str, str]:
-    """Return what an open end is, and what to add."""
+    """Return the sentence for an open end, and a hint: the task to add."""
     tasks, line = program.tasks, format_line_of(program, row)
     where = f" ({line})" if line else ""
     what = f"{format_place(program, row)} {format_action(program, row, in_sentence=True)}{where}"
@@ -112,20 +113,24 @@ def _find_open(
     ranks: int,
     streams: int,
 ) -> npt.NDArray[np.bool_]:
-    """Return for every task whether it is open for its own rank, and for its peer.
+    """Return masks of tasks that are open for their own rank, and for their peer, [2, tasks].
 
-    `after[q]` has a bit for every rank whose main stream ends after what comes next on queue q, and
-    so has `arrived[e]` for what comes next on connection e. A wait keeps its queue's bits for its
-    post, under the post's number.
+    Tasks are taken from the last to the first of `order`. Sets of ranks are rows of bits, `words`
+    numbers of _BITS bits each, so a wait or post costs `words` steps and any other task one.
     """
     words = (ranks + _BITS - 1) // _BITS
+    # after[q]: ranks whose main stream ends after the task that comes next on queue q.
     after = np.zeros((ranks * streams, words), np.int64)
+    # arrived[e]: the same for the post that comes next on connection e.
     arrived = np.zeros((ends, words), np.int64)
+    # room[kept[post]]: the set of the wait that takes a post, from the wait to the post. Rows of
+    # room are used again: free[:unused] are those below `used` that no pair needs.
     kept = np.full(len(order), -1, np.int64)
     free = np.empty(len(order), np.int64)
     room = np.zeros((64, words), np.int64)
     used, unused = 0, 0
     is_open = np.zeros((2, len(order)), np.bool_)
+    # At first each main stream is followed by its own end alone.
     for rank in range(ranks):
         after[rank * streams, rank // _BITS] = np.int64(1) << (rank % _BITS)
     for at in range(len(order) - 1, -1, -1):
@@ -133,6 +138,7 @@ def _find_open(
         q = queue[row]
         link = connection[row]
         if kind[row] == WAIT:
+            # Hand the queue's set to the post, which comes later in this walk.
             if unused > 0:
                 unused -= 1
                 place = free[unused]
@@ -149,6 +155,7 @@ def _find_open(
                 room[place, word] = after[q, word]
             kept[post_of[row]] = place
         elif kind[row] == POST:
+            # What comes before the post is over when the waiting rank goes on.
             place = kept[row]
             for word in range(words):
                 after[q, word] |= room[place, word]
@@ -156,6 +163,8 @@ def _find_open(
                     arrived[link, word] |= room[place, word]
             free[unused] = place
             unused += 1
+        # A write over RDMA is over when a later post on its connection has arrived, any other task
+        # when its queue goes on. It is open for ranks that are not in that set.
         own, other = q // streams, peer[row]
         moves_on = link >= 0 and kind[row] != POST
         known = arrived[link] if moves_on else after[q]

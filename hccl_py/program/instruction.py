@@ -12,7 +12,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Instruction(NamedTuple):
-    """What every rank of a batch does next on one of its streams; columns that differ by rank are
+    """The next task of every rank of a batch on one of its streams; columns that differ by rank are
     formulas.
 
     The source or the destination of a data task lies in the memory of `peer` where the kind says
@@ -68,7 +68,7 @@ class Batch(NamedTuple):
 
     @property
     def tasks(self) -> int:
-        """How many tasks the batch stands for."""
+        """The number of tasks of all ranks together."""
         return len(self.ranks) * len(self.instructions)
 
 

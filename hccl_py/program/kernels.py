@@ -138,7 +138,7 @@ def kernel_calling(
 ) -> Callable[[Callable[P, R]], Kernel[P, R]]:
     """Make a function that calls helpers a kernel; `helpers` returns them, so that they may stand
     below it. State whether any of them makes arrays. With `inlines`, helpers become parts of the
-    loop, whatever their size: every column that is handed over is seven numbers, and a call with
+    loop, also large ones: every column that is handed over is seven numbers, and a call with
     fifty of them costs more than most helpers do.
     """
     return lambda function: Kernel(function, helpers, allocates=allocates, inlines=inlines)

@@ -1,4 +1,4 @@
-"""How many transfers between ranks come one after another: the level of every task."""
+"""Levels of tasks: the number of transfers between ranks that come one after another."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Every (rank, stream) is a queue. A queue runs until a wait finds an empty cell; a post that fills
 the cell lets it go on. The walk ends when nothing moves. It links every wait to the post that it
 consumed, gives a topological order of all tasks, and finds overruns (a post on a full cell), posts
-that nobody consumed, and streams that are stuck.
+that no wait consumed, and streams that are stuck.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from hccl_py.enums import POST, WAIT
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.program.describe import format_notify, format_place, format_task, notify_name
 from hccl_py.program.kernels import kernel, reading
+from hccl_py.program.transports import NOTIFY_NAMES
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
     from hccl_py.program.program import Program
-from hccl_py.program.transports import NOTIFY_NAMES
 
 Rows = npt.NDArray[np.int32]
 
@@ -43,7 +43,7 @@ class Queues:
 
 @dataclass(frozen=True, eq=False)
 class Linked:
-    """What the untimed walk found; all members are task rows.
+    """Findings of the untimed walk; all members are task rows.
 
     `order` lists the executed tasks, `post_of` has for every wait the post that it consumed (-1
     elsewhere), `overruns` pairs of (late post, earlier unconsumed post), `leftover` posts never
@@ -77,14 +77,14 @@ class Linked:
         if len(self.leftover) and not (once and self.counts_posts):
             row = int(self.leftover[0])
             raise OrchestrationError(
-                f"Unmatched post: nobody waits for {format_notify(program, row)} "
+                f"Unmatched post: no task waits for {format_notify(program, row)} "
                 f"posted by {format_place(program, row)}.",
                 "Each tx needs an rx at the other end of the same transport.",
                 finding="UNMATCHED_POST",
             )
 
     def report(self, program: Program) -> tuple[str, str]:
-        """Return what is stuck where, one line per stream, and a hint."""
+        """Return the stuck streams with their waits, one line each, and a hint."""
         streams = len(
             np.unique(program.tasks.rank.astype(np.int64) * program.streams + program.tasks.stream)
         )
@@ -98,7 +98,7 @@ class Linked:
         return "\n".join(lines), self._remedy(program)
 
     def _remedy(self, program: Program) -> str:
-        """Return what would set the stuck streams free, as far as the numbers of posts tell."""
+        """Return a hint how to set the stuck streams free, as far as the numbers of posts tell."""
         tasks, transports = program.tasks, program.transports
         kind, cell = tasks.kind, tasks.cell[self.stuck]
         posts, waits = (
@@ -175,21 +175,24 @@ def shared_cells(program: Program) -> IntArray:
 def _sort_queues(
     first: npt.NDArray[np.int64], instruction: Rows, stream: npt.NDArray[np.int16], streams: int
 ) -> tuple[npt.NDArray[np.int64], Rows]:
-    """Counting sort of every rank's rows by stream."""
+    """Sort every rank's rows by stream: a counting sort, two passes over the rows."""
     ranks = len(first) - 1
     queue_first = np.zeros(ranks * streams + 1, np.int64)
     rows = np.empty(len(instruction), np.int32)
     place = np.zeros(streams, np.int64)
     for rank in range(ranks):
+        # place[s] counts the rows of stream s ...
         place[:] = 0
         for row in range(first[rank], first[rank + 1]):
             place[stream[instruction[row]]] += 1
+        # ... then it is the place of the stream's next row, streams one behind the other.
         at = first[rank]
         for s in range(streams):
             queue_first[rank * streams + s] = at
             count = place[s]
             place[s] = at
             at += count
+        # Rows of a stream keep their order.
         for row in range(first[rank], first[rank + 1]):
             s = stream[instruction[row]]
             rows[place[s]] = row
@@ -213,27 +216,33 @@ def match_tasks(
     cell changes.
 
     A patient walk lets a post on a full cell wait until the cell is empty, and overruns it only
-    where nothing else can move. One that counts keeps what overran: posts of a cell stand behind
-    each other, and every wait takes the first.
+    where nothing else can move. One that counts keeps posts that overran: posts of a cell stand
+    behind each other, and every wait takes the first.
+
+    A task is looked at when its queue is pushed and when its cell changes, so the cost is a few
+    steps for every task, plus those of queues that wait for one cell at the same time.
     """
     queues = len(queue_first) - 1
-    counter = queue_first[:-1].copy()
+    counter = queue_first[:-1].copy()  # the place in `rows` of the next task of every queue
     holder = np.full(cells, -1, np.int32)  # the unconsumed post of every cell
     newest = np.empty(cells if counts else 0, np.int32)  # its last post
     newer = np.full(len(rows) if counts else 0, -1, np.int32)  # the post that stands behind another
     blocked = np.full(cells, -1, np.int32)  # a queue that waits for it to change
     behind = np.empty(queues, np.int32)  # the queue that waits besides
     is_held = np.zeros(queues, np.bool_)  # by a patient post
-    order = np.empty(len(rows), np.int32)
+    order = np.empty(len(rows), np.int32)  # order[:done]: rows in the order of their execution
     post_of = np.full(len(rows), -1, np.int32)
-    late = np.empty(len(rows), np.int32)
+    late = np.empty(len(rows), np.int32)  # late[k] overran early[k], for k < overruns
     early = np.empty(len(rows), np.int32)
+    # stack[:height]: queues that can go on, each once. All others are at their end, or registered
+    # with the cell for which they wait: blocked[c], behind[blocked[c]], ...
     stack = np.empty(queues + 1, np.int32)
     for q in range(queues):
         stack[q] = queues - 1 - q
     height, done, overruns, forced = queues, 0, 0, -1
     while True:
         if height == 0:
+            # No queue can go on: let the first patient post overrun its cell, or end.
             for q in range(queues):
                 if is_held[q]:
                     forced = q
@@ -253,12 +262,14 @@ def match_tasks(
             if is_wait or kind == POST:
                 c = cell[row]
                 is_full = holder[c] >= 0
+                # A wait blocks on an empty cell, a patient post on a full one.
                 if not is_full if is_wait else is_full and patient and forced != q:
                     is_held[q] = not is_wait
                     behind[q] = blocked[c]
                     blocked[c] = q
                     break
                 if is_wait:
+                    # The wait takes the first post; where posts count, the next one moves up.
                     post_of[row] = holder[c]
                     holder[c] = newer[holder[c]] if counts else -1
                 else:
@@ -267,14 +278,14 @@ def match_tasks(
                         early[overruns] = holder[c]
                         overruns += 1
                         forced = -1
-                    if not counts:
-                        holder[c] = row
-                    elif is_full:
+                    # One bit keeps the late post; posts that count queue up behind the first.
+                    if counts and is_full:
                         newer[newest[c]] = row
                     else:
                         holder[c] = row
                     if counts:
                         newest[c] = row
+                # The cell has changed: all queues that wait for it try again.
                 while blocked[c] >= 0:
                     other = blocked[c]
                     blocked[c] = behind[other]

@@ -1,9 +1,10 @@
-"""A program: what was recorded for all ranks, immutable, and everything needed to verify, time,
-draw or run it.
+"""A program: the tasks of all ranks, immutable, and everything needed to verify, time, draw or run
+them.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 from collections import Counter
@@ -37,13 +38,13 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Declared:
-    """What every rank asked for, one value per rank: sub streams, local notifies, scratch bytes.
+    """Requests of every rank, one value per rank: sub streams, local notifies, scratch bytes.
 
     `local_notifies[rank, stream]` are the local notifies by the stream that owns them; there is a
     column for every stream of the program, and for others that own one.
 
-    `stated[rank]` says whether streams, local notifies and notifies of transports were stated,
-    [ranks, 3]. What a file leaves out counts as requested exactly as the tasks in it use it.
+    `stated` tells for every rank if streams, local notifies and notifies of transports were stated,
+    [ranks, 3]. Resources that a file leaves out count as requested exactly as its tasks use them.
     """
 
     sub_streams: IntArray
@@ -65,8 +66,8 @@ class Program:
     streams, and "" elsewhere: it changes times alone. With `counts_posts` notifies are semaphores:
     a post adds one and a wait takes one, where otherwise a notify is one bit. `alternating` names
     buffers of which every rank has two, of the size that is stated: one for calls 0, 2, 4, ...,
-    the other for those between. Without `has_op` nobody has said what the program is to compute:
-    `op` says a data type and nothing else, and no file keeps it. Two programs are the same when
+    the other for those between. Without `has_op` the op is not known: `op` has a data type and
+    nothing else, and the program cannot be saved. Two programs are the same when
     their task views are, however their ranks were batched: compare `digest`.
     """
 
@@ -101,7 +102,7 @@ class Program:
 
     @property
     def op_name(self) -> str:
-        """The op, with its reduction, as people are told."""
+        """The op with its reduction, as messages name it."""
         if not self.has_op:
             return "unknown op"
         reduce = self.op.reduce
@@ -109,7 +110,7 @@ class Program:
 
     @property
     def batching_hint(self) -> str:
-        """What makes ranks fall into very many batches, and where; empty where they do not."""
+        """A hint at the line that makes ranks fall into many batches; "" where no line does."""
         if not self.splits:
             return ""
         line, _ = Counter(self.splits).most_common(1)[0]
@@ -150,6 +151,14 @@ class Program:
         """
         return match(self)
 
+    def with_pairs(self, linked: Linked) -> Program:
+        """Return this program, its task view included, with other pairs of posts and waits:
+        notifies that count posts leave several.
+        """
+        again = copy.copy(self)
+        object.__setattr__(again, "linked", linked)  # frozen: in the place of the property
+        return again
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program to a `.json` or `.npz` file: as a whole, or not at all.
 
@@ -164,16 +173,16 @@ class Program:
 
     @cached_property
     def open_ends(self) -> IntArray:
-        """Rows (task, rank): what may still run when the main stream of a rank that it concerns has
-        ended, found on first use. `ends.check_ends` raises for them.
+        """Rows (task, rank): tasks that may still run when the main stream of a rank that they
+        concern has ended, found on first use. `ends.check_ends` raises for them.
         """
-        from hccl_py.program.ends import open_ends  # few platforms ask
+        from hccl_py.program.ends import open_ends  # few platforms need it
 
         return open_ends(self)
 
     @cached_property
     def digest(self) -> str:
-        """A hash of what the program does, stream by stream.
+        """A hash of the tasks, stream by stream.
 
         Labels, source lines, batching and the order of recording between streams do not count, nor
         how local notifies are numbered.

@@ -1,4 +1,4 @@
-"""Which memory several ranks touch, found from the batches, without expanding them.
+"""Memory that several ranks touch, found from the batches without expanding them.
 
 A slot is a buffer of a rank: slot = rank · buffers + buffer.
 """

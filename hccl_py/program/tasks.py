@@ -121,12 +121,12 @@ class InstructionTable:
 
     @cached_property
     def moves_data(self) -> npt.NDArray[np.bool_]:
-        """Whether each instruction moves data."""
+        """True for each instruction that moves data."""
         return moves_data(self.kind)
 
     @property
     def has_dst_size(self) -> npt.NDArray[np.bool_]:
-        """Whether each instruction states the length of its destination beside that of its
+        """True for each instruction that states the length of its destination beside that of its
         source.
         """
         return self.dst_size >= 0

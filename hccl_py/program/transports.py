@@ -21,16 +21,15 @@ NOTIFY_NAMES = ("Ack", "DataSignal", "DataAck")
 
 @dataclass(frozen=True, eq=False)
 class Transports:
-    """One row per end: whose it is, whom it reaches, how, and which two memories it exposes to the
-    peer.
+    """One row per end: its rank, its peer, its kind, and the memories that it exposes to the peer.
 
     `plane` numbers the planes' names in `planes`; `kind` is a `LinkKind`; `far` is the row of the
     other end. `exports` has shape [ends, 2 or more], -1 for none. The notifies of end e are
     numbered e·stride .. e·stride + stride - 1.
 
-    `notifies` is what the rank of each end requested; 0 says that it never did. In a file the two
-    ends of a transport may differ, and tasks may use notifies that nobody requested: then `slots`
-    says how many cells every end needs for that. `notify_names` are the names of the first
+    `notifies` is the number that the rank of each end requested, 0 for none. In a file the two ends
+    of a transport may differ, and tasks may use notifies that no rank requested: then `slots` is
+    the number of cells that every end needs for them. `notify_names` are the names of the first
     notifies of every end: HCCL's, unless a file says that its transports are numbered otherwise.
     """
 
@@ -61,7 +60,7 @@ class Transports:
 
     @cached_property
     def turns(self) -> IntArray:
-        """Per end: how many of the same rank to the same peer on the same plane come before it."""
+        """Per end: the number of ends of the same plane, rank and peer before it."""
         return turns_of(self.plane, self.rank, self.peer)
 
     @cached_property
@@ -84,11 +83,11 @@ class Transports:
 
     @property
     def is_rdma(self) -> npt.NDArray[np.bool_]:
-        """Per end: whether data is pushed by RDMA."""
+        """Per end: True if data is pushed by RDMA."""
         return np.equal(self.kind, LinkKind.RDMA)
 
     def counts(self, ranks: int, ends: IntArray | None = None) -> IntArray:
-        """Return how many transports each rank has, or those of some ends only: distinct (peer,
+        """Return the number of transports of each rank, of all ends or of some: distinct (peer,
         kind, memory pair).
         """
         rows = np.column_stack([self.rank, self.peer, self.kind, self.exports])
@@ -99,7 +98,7 @@ class Transports:
 
 
 def turns_of(plane: IntArray, rank: IntArray, peer: IntArray) -> IntArray:
-    """Return how many ends of the same plane, rank and peer come before each."""
+    """Return for each end the number of ends of the same plane, rank and peer before it."""
     order = np.lexsort((peer, rank, plane))
     columns = np.stack([plane, rank, peer])[:, order]
     begins = np.ones(len(order), bool)
@@ -129,8 +128,8 @@ class LocalNotifies:
 
     @staticmethod
     def least(most: IntArray, sub_streams: int) -> IntArray:
-        """Return how many notifies each stream has that needs `most`, with those of `of` for so
-        many sub streams.
+        """Return the notifies of streams that need `most`, with those of `of` for so many sub
+        streams.
         """
         found = most.copy()
         found[0] = max(found[0], sub_streams)
@@ -172,7 +171,7 @@ class LocalNotifies:
         return [*mine, *range(2 * most, 2 * most + extra)][:notifies]
 
     def counts(self, sub_streams: IntArray, notifies: IntArray) -> IntArray:
-        """Return how many notifies each rank requested for each stream, [ranks, streams]; both
+        """Return the notifies that each rank requested for each stream, [ranks, streams]; both
         arguments have one number per rank.
 
         A rank that has notify k of a stream counts as having those before it.

@@ -1,4 +1,4 @@
-"""What a program uses, held against what its ranks declared."""
+"""Use of a program's resources, compared with the requests of its ranks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ResourceUsage:
 
 
 def usage_of(program: Program) -> ResourceUsage:
-    """Count what the tasks of each rank use."""
+    """Count the resources that tasks of each rank use."""
     tasks, transports = program.tasks, program.transports
     rank = tasks.rank.astype(np.int64)
     sub = tasks.stream > 0
@@ -39,7 +39,7 @@ def usage_of(program: Program) -> ResourceUsage:
 
 
 def overwrites_inputs(program: Program) -> bool:
-    """Whether running it may change what is in some rank's input: in place, or by a write to IN."""
+    """Return True if running the program may change some rank's input: in place, or by a write."""
     name = Buffer.USER_IN.spelling
     at = program.buffers.index(name) if name in program.buffers else -1
     return bool(program.op.in_place) or any(
@@ -72,7 +72,7 @@ def differences(program: Program) -> list[str]:
 
 
 def _distinct(rank: IntArray, what: npt.NDArray[Any], ranks: int) -> IntArray:
-    """Return how many different things each rank names; things are numbered from 0."""
+    """Return the number of different things that each rank names; they are numbered from 0."""
     things = int(what.max(initial=0)) + 1
     return np.bincount(np.unique(rank * things + what) // things, minlength=ranks)
 

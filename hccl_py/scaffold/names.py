@@ -23,7 +23,7 @@ _WORDS = re.compile("[A-Z]+(?![a-z])|[A-Z][a-z]*|[a-z]+|[0-9]+")
 
 @dataclass(frozen=True)
 class Names:
-    """What a project's class, package and distribution are called."""
+    """The names of a project's class, package and distribution."""
 
     executor: str
 
@@ -53,7 +53,7 @@ def names_of(name: str) -> Names:
 
 
 def _check_class(name: str) -> None:
-    """Refuse names that something else in the project goes by."""
+    """Refuse names of Python, of hccl_py and of installed executors."""
     if keyword.iskeyword(name) or hasattr(builtins, name):
         raise ParameterError(f"{name} is a name of Python itself.", f"For example {name}Executor.")
     if name in {*executor.__all__, *orchestration.__all__}:

@@ -44,10 +44,10 @@ def executor_project(names: Names, op: str) -> dict[str, str]:
 
 
 def write_project(texts: Mapping[str, str], target: Path, option: str = "--path") -> None:
-    """Write the files into a folder that is empty or not there yet; either all of them or none.
+    """Write all files, or none, into a folder that is empty or new.
 
-    ParameterError where the folder has anything in it, or cannot be made; it says that `option`
-    names another one.
+    ParameterError where the folder has entries or cannot be made; its hint is to name another one
+    with `option`.
     """
     check_target(target, option)
     there = target.is_dir()
@@ -69,7 +69,7 @@ def write_project(texts: Mapping[str, str], target: Path, option: str = "--path"
 
 
 def target_of(name: str, option: str = "--path") -> Path:
-    """Return the folder that an option names; ParameterError for no name, which is nobody's."""
+    """Return the folder that an option names; ParameterError for an empty name."""
     if not name:
         raise ParameterError(f"{option} '' names no folder.", "Name one that is new or empty.")
     return Path(name)
@@ -96,7 +96,7 @@ def check_target(target: Path, option: str = "--path") -> None:
 
 
 def _move_in(project: Path, target: Path) -> None:
-    """Move what is in `project` to a folder that stays, such as somebody's current one."""
+    """Move the entries of `project` to a folder that stays, such as the user's current one."""
     moved: list[Path] = []
     try:
         for entry in sorted(project.iterdir()):

@@ -1,4 +1,4 @@
-"""What HCCL warns of, and what its documents advise or limit, without a refusal."""
+"""HCCL's warnings, and the advice and limits of its documents that refuse no call."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _POINT_TO_POINT = ("send_recv", "batch_send_recv")
 
 
 def advice(facts: Facts) -> Iterator[str]:
-    """Yield one sentence for every limit that a call leaves."""
-    device = facts.shape.device
+    """Yield one sentence for every documented limit that a call exceeds."""
+    device = facts.device
     if device == "910A" and facts.devices not in _TRAINING_DEVICES:
         yield f"HCCL's documents allow 1, 2, 4 or 8 devices per server of 910A, not {facts.devices}"
     if device == "910B" and not facts.symmetric and facts.op.name not in _POINT_TO_POINT:
@@ -25,10 +25,10 @@ def advice(facts: Facts) -> Iterator[str]:
 
 
 def warnings(facts: Facts, config: Config, taken: Mapping[str, str]) -> Iterator[str]:
-    """Yield one sentence for every setting that HCCL warns of and ignores; `taken` are the words
+    """Yield one sentence for every setting that HCCL warns of and ignores; `taken` has the words
     that an executor looks at.
     """
-    yield from config.notes(facts.shape.device)
+    yield from config.notes(facts.device)
     level0, level1 = (dict(facts.given).get(level, "NA") for level in ("level0", "level1"))
     if level0 in ("NA", "null") or "level0" in taken:
         return
@@ -48,6 +48,6 @@ def warnings(facts: Facts, config: Config, taken: Mapping[str, str]) -> Iterator
 
 
 def _read_at_once(facts: Facts, config: Config) -> bool:
-    """Whether HCCL of July 2025 had a template for level0:fullmesh;level1:pairwise here."""
-    few = facts.shape.device == "910_93" and facts.ranks <= 32 and facts.inter_hccs
+    """Return True if HCCL of July 2025 had a template for level0:fullmesh;level1:pairwise here."""
+    few = facts.device == "910_93" and facts.ranks <= 32 and facts.inter_hccs
     return few and facts.op.name in ALL_TO_ALL and config.ruleset == "cann-2025.07"

@@ -1,4 +1,4 @@
-"""What selection says of a call."""
+"""The result of selection for one call."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Selection:
-    """What runs, what HCCL would run, and why.
+    """The executor that runs, the one that HCCL would run, and the reasons.
 
-    `algorithm` is what runs on each level, `hccl_algorithm` what HCCL would run; `levels` has the
-    words for levels of `OpParam`. `tag` is the key under which resources are reused.
-    `hccl_executor` differs from `executor` only where HCCL's is not offered here or the user named
-    another one, and is None where HCCL refuses the call: with `result`, because of `refusal`.
-    `fidelity` says how far what runs is what HCCL's executor of that name does. The
-    reasons against the others are looked for when somebody reads `rejected`: `against` does it.
+    `algorithm` has the algorithm of each level, `hccl_algorithm` HCCL's; `levels` has the words for
+    the levels of `OpParam`. `tag` is the key under which resources are reused. `hccl_executor`
+    differs from `executor` only where HCCL's is not offered here or the user named another one, and
+    is None where HCCL refuses the call: with `result`, because of `refusal`. `fidelity` says how
+    closely the executor follows HCCL's of that name. `against` finds the reasons against the other
+    executors, when `rejected` is first read.
     """
 
     op: str
@@ -47,11 +47,11 @@ class Selection:
 
     @property
     def is_same(self) -> bool:
-        """Whether HCCL would run the same: the executor, the words of open levels, the steps."""
+        """True if HCCL would run this executor with these levels, and it does what HCCL's does."""
         words = all(self.hccl_algorithm.get(level) == word for level, word in self.levels.items())
         return self.executor == self.hccl_executor and words and self.fidelity.is_same
 
     @cached_property
     def rejected(self) -> tuple[Rejected, ...]:
-        """Every other executor of the op, and why it was not chosen."""
+        """The other executors of the op, each with the reason why it was not chosen."""
         return self.against()

@@ -1,4 +1,4 @@
-"""What HCCL_ALGO leaves of the executors that HCCL has for the Ascend 950, by name.
+"""HCCL's executors for the Ascend 950 by name, and those that HCCL_ALGO leaves.
 
 HCCL's newer selector (HCCL_USE_NEW_SELECTOR=1; three ops) strikes from its list what the engine
 cannot run and what HCCL_ALGO forbids, and takes the cheapest of the rest by a cost table. The list
@@ -62,15 +62,15 @@ _REGISTERED = {
         "PipeLineMeshNHR SequenceMeshMesh SoleMesh SoleMesh2Die SoleNHR SoleNHRMultiLink",
     },
 }
-"""What follows engine and op in the executors' names. Others, whose names do not begin with an
-engine, the filter strikes at once.
+"""The executors' names behind engine and op. HCCL's filter strikes all names that do not begin with
+an engine at once.
 """
 
 _LONGEST_FIRST = sorted(ALGORITHMS_950.values(), key=len, reverse=True)
 
 
 def refusal_of(op: str, config: Config) -> str:
-    """Say why a call on an Ascend 950 cannot be selected: which part is missing."""
+    """Return the reason why a call on an Ascend 950 cannot be selected, with the missing part."""
     if op not in _OPS:
         return (
             f"HCCL selects {op} of the 950 by rules that hccl-py does not have; "
@@ -115,7 +115,7 @@ def _names(op: str, engines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _fits(name: str, prefixes: Sequence[str], choice: ExecutorChoice) -> bool:
-    """Whether an executor is of the kind, and has the algorithms, if there are any."""
+    """Return True if an executor is of the kind, and has the algorithms if the choice names any."""
     rests = [name.removeprefix(prefix) for prefix in prefixes if name.startswith(prefix)]
     if not rests or not choice.algorithms:
         return bool(rests)
@@ -125,7 +125,7 @@ def _fits(name: str, prefixes: Sequence[str], choice: ExecutorChoice) -> bool:
 
 
 def _matches(rest: str, algorithms: Sequence[Algorithm]) -> bool:
-    """Whether algorithms, level by level, are those asked for, or any but them."""
+    """Return True if the algorithms of a name fit those wanted, level by level."""
     for algorithm in algorithms:
         found = next((word for word in _LONGEST_FIRST if rest.startswith(word)), "")
         if not found or (found == ALGORITHMS_950[algorithm.name]) == algorithm.negated:

@@ -1,19 +1,14 @@
-"""What the decision tables look at."""
+"""The columns of the decision tables: facts about one call on one topology."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Mode
 from hccl_py.operators.parts import exchange_of
-from hccl_py.selection.levels import (
-    AHC,
-    AHC_BROKE,
-    Levels,
-)
+from hccl_py.selection.levels import AHC, AHC_BROKE, Levels
 from hccl_py.selection.shape import TopologyShape
 from hccl_py.topology.ring_sizes import ring_size
 
@@ -27,8 +22,9 @@ _BLOCK = 128
 
 
 @dataclass(frozen=True)
-class Facts:
-    """One value per column of the decision tables; sizes in bytes, `bytes` per rank.
+class Facts(TopologyShape):
+    """A topology's shape, and one value per further column of the decision tables; sizes in bytes,
+    `bytes` per rank.
 
     `given` are HCCL_ALGO's words for the op, `given_all` those for ops that it does not name.
     `inline` and `rdma_inline`: SDMA and RDMA can do the reduction while they copy. `deterministic`
@@ -38,7 +34,6 @@ class Facts:
     reach the user's memory, which HCCL makes use of.
     """
 
-    shape: TopologyShape
     levels: Levels
     op: OpParam
     given: tuple[tuple[str, str], ...]
@@ -56,69 +51,15 @@ class Facts:
     contexts_fit: bool
     zero_copy: bool
 
-    def get(self, name: str) -> Any:
-        """Return a fact by name."""
-        return getattr(self, name)
-
-    @property
-    def ranks(self) -> int:
-        """N."""
-        return self.shape.ranks
-
-    @property
-    def servers(self) -> int:
-        """Servers of all superpods."""
-        return self.shape.servers
-
-    @property
-    def modules(self) -> int:
-        """Groups of devices that HCCS joins."""
-        return self.shape.modules
-
-    @property
-    def superpods(self) -> int:
-        """Superpods; 1 where there are none."""
-        return self.shape.superpods
-
-    @property
-    def devices(self) -> int:
-        """Devices of a module."""
-        return self.shape.devices
-
-    @property
-    def single_mesh(self) -> bool:
-        """Whether HCCS joins all ranks inside one server."""
-        return self.shape.single_mesh
-
-    @property
-    def uneven_servers(self) -> bool:
-        """Whether servers have different numbers of devices."""
-        return self.shape.uneven_servers
-
-    @property
-    def uneven_pods(self) -> bool:
-        """Whether superpods have different numbers of servers."""
-        return self.shape.uneven_pods
-
-    @property
-    def uneven_pod_devices(self) -> bool:
-        """Whether superpods have different numbers of devices."""
-        return self.shape.uneven_pod_devices
-
     @property
     def symmetric(self) -> bool:
-        """Whether servers have as many devices, and superpods as many servers."""
+        """True if all servers have as many devices, and all superpods as many servers."""
         return not (self.uneven_servers or self.uneven_pods)
 
     @property
     def back_to_back(self) -> bool:
-        """Whether two servers are a superpod each."""
+        """True for two servers that are a superpod each."""
         return (self.superpods, self.servers) == (2, 2)
-
-    @property
-    def links(self) -> str:
-        """What joins the devices of a server, whatever HCCL_ALGO says."""
-        return self.shape.links
 
     @property
     def level0(self) -> str:
@@ -132,7 +73,7 @@ class Facts:
 
     @property
     def joined(self) -> bool:
-        """Whether AHC is the algorithm between servers."""
+        """True if AHC is the algorithm between servers."""
         return self.level1 in (AHC, AHC_BROKE)
 
     @property
@@ -184,22 +125,22 @@ class Facts:
 
     @property
     def host_made(self) -> bool:
-        """Whether tasks are made outside a graph, or by the host."""
+        """True if tasks are made outside a graph, or by the host."""
         return self.op.mode is Mode.OP_BASE or not self.unfolded
 
     @property
     def ranks_are_power(self) -> bool:
-        """Whether N is a power of two."""
+        """True if the number of ranks is a power of two."""
         return _is_power(self.ranks)
 
     @property
     def servers_are_power(self) -> bool:
-        """Whether the number of servers is a power of two."""
+        """True if the number of servers is a power of two."""
         return _is_power(self.servers)
 
     @property
     def devices_in_fours(self) -> bool:
-        """Whether the devices of a server come in fours."""
+        """True if the devices of a server are a multiple of four."""
         return self.devices % 4 == 0
 
     @property
@@ -228,18 +169,18 @@ class Facts:
 
     @property
     def aiv_reduces(self) -> bool:
-        """Whether the vector cores can do the reduction."""
+        """True if the vector cores can do the reduction."""
         return self.dtype in _AIV_REDUCE_TYPES and self.reduce in _AIV_REDUCE_OPS
 
     @property
     def aiv_copies(self) -> bool:
-        """Whether the vector cores can copy the data type."""
+        """True if the vector cores can copy the data type."""
         return self.dtype in _AIV_COPY_TYPES
 
     @property
     def two_cards(self) -> bool:
-        """Whether the ranks are two PCIe cards of one host."""
-        return self.shape.cards and self.ranks == 2 and self.servers == 1
+        """True if the ranks are two PCIe cards of one host."""
+        return self.cards and self.ranks == 2 and self.servers == 1
 
     @property
     def pod_ranks(self) -> int:
@@ -248,41 +189,30 @@ class Facts:
 
     def ring_size(self, level1: str) -> int:
         """Return the ranks of a block's ring with an algorithm between blocks."""
-        whole = self.shape.whole_packages
-        return ring_size(self.op, self.pod_ranks, level1, whole_packages=whole)
+        return ring_size(self.op, self.pod_ranks, level1, whole_packages=self.whole_packages)
 
     @property
     def given_level2(self) -> str:
-        """What HCCL_ALGO says of level2; empty where it says nothing."""
+        """HCCL_ALGO's word for level2; empty where it has none."""
         return dict(self.given).get("level2", "")
 
     @property
-    def one_plane(self) -> bool:
-        """Whether all ranks have the same device number in their servers."""
-        return self.shape.one_plane
-
-    @property
-    def duo_pairs(self) -> bool:
-        """Whether the ranks are a whole module of 300I Duo, or two pairs of it."""
-        return self.duo and self.shape.duo_pairs
-
-    @property
     def pairwise(self) -> bool:
-        """Whether HCCL_ALGO says level0:NA;level1:pairwise."""
+        """True if HCCL_ALGO is level0:NA;level1:pairwise."""
         given = dict(self.given)
         return (given.get("level0"), given.get("level1")) == ("NA", "pairwise")
 
     @property
     def pairwise_inside(self) -> bool:
-        """Whether HCCL_ALGO says level0:pairwise;level1:pairwise for all ops: the exchange in two
-        steps does not look at what it says for all-to-all.
+        """True if HCCL_ALGO is level0:pairwise;level1:pairwise for all ops: the exchange in two
+        steps does not look at the setting for all-to-all.
         """
         given = dict(self.given_all)
         return given.get("level0") == given.get("level1") == "pairwise"
 
     @cached_property
     def exchanged_bytes(self) -> int:
-        """The most that a rank of an all-to-all sends or receives, with the gaps before it."""
+        """The most bytes that a rank of an all-to-all sends or receives, with the gaps before."""
         if not (self.op.matrix or self.op.counts):
             return self.total_bytes
         found = exchange_of(self.op, self.ranks)
@@ -294,12 +224,12 @@ class Facts:
 
     @property
     def fits_ccl(self) -> bool:
-        """Whether what a rank of an all-to-all sends and what it receives fit the CCL buffers."""
+        """True if the data that any rank of an all-to-all sends or receives fits a CCL buffer."""
         return self.exchanged_bytes <= self.ccl_bytes
 
     @cached_property
     def exceeds_ccl(self) -> bool:
-        """Whether every rank of an all-to-all sends and receives more than a CCL buffer holds."""
+        """True if every rank of an all-to-all sends and receives more than a CCL buffer holds."""
         if not (self.op.matrix or self.op.counts):
             return self.total_bytes > self.ccl_bytes
         found = exchange_of(self.op, self.ranks)

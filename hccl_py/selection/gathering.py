@@ -1,4 +1,4 @@
-"""Collecting the facts of one call: what the decision tables look at."""
+"""Collects the facts about one call, which are the columns of the decision tables."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def gather_facts(op: OpParam, topology: Topology, config: Config) -> Facts:
     levels = choose_levels(op, shape, given, others, demand, ruleset.levels)
     unfolded = _unfolds(op, topology, config, inline=inline)
     return Facts(
-        shape=shape,
+        **vars(shape),
         levels=levels,
         op=op,
         given=tuple(given.items()),
@@ -77,7 +77,9 @@ def gather_facts(op: OpParam, topology: Topology, config: Config) -> Facts:
 
 
 def _seen(shape: TopologyShape, algo: str, rules: LevelRules) -> TopologyShape:
-    """Return the shape with equal superpods where HCCL cuts them: where nobody asks for AHC."""
+    """Return the shape; with equal superpods where the release cuts them and no setting asks for
+    AHC.
+    """
     if not rules.cuts_pods or shape.uneven_servers or not shape.uneven_pods:
         return shape
     words = (parse_algo(algo, op).get("level1", "") for op in _AHC_OPS)
@@ -85,8 +87,8 @@ def _seen(shape: TopologyShape, algo: str, rules: LevelRules) -> TopologyShape:
 
 
 def _unfolds(op: OpParam, topology: Topology, config: Config, *, inline: bool) -> bool:
-    """Whether the AI CPU makes the tasks. Links of A3 that cannot do a reduction leave it to the
-    host, and so does one rank, but for all-to-all.
+    """Return True if the AI CPU makes the tasks. The host makes them where links of A3 cannot do
+    the reduction, and for a single rank, except in all-to-all.
     """
     device = topology.product.device
     if device == "910B" and not ruleset_of(config).unfolds_a2:
@@ -97,13 +99,13 @@ def _unfolds(op: OpParam, topology: Topology, config: Config, *, inline: bool) -
 
 
 def _reaches_peers(op: OpParam, shape: TopologyShape) -> bool:
-    """Whether HCCL makes use of memory that is registered with all ranks."""
+    """Return True if HCCL makes use of memory that is registered with all ranks."""
     even = shape.devices > 1 and not shape.uneven_servers
     return shape.device == "910_93" and op.mode is Mode.OP_BASE and even
 
 
 def _fits_aiv(op: OpParam, config: Config) -> bool:
-    """Whether vector cores take an all-reduce of several servers, so that it is no pipeline."""
+    """Return True if vector cores take an all-reduce of several servers: it is no pipeline then."""
     fits = op.extent * op.unit <= AIV_ACROSS_MOST
     eager = op.mode is Mode.GRAPH or config.ccl_bytes >= AIV_BUFFER_MIN
     return op.name == "all_reduce" and fits and eager and config.deterministic == "false"

@@ -1,4 +1,4 @@
-"""What HCCL takes for one call, whatever is offered here: the row of a ruleset that decides."""
+"""HCCL's own choice for one call, offered here or not: the row of a ruleset that decides."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class HcclChoice:
     """
 
     def __init__(self, op: OpParam, topology: Topology, config: Config) -> None:
-        self.ruleset, self._algo = ruleset_of(config), config.algo
+        self.op, self.config, self.ruleset = op, config, ruleset_of(config)
         self.facts = gather_facts(op, topology, config)
         self.rows = self._rows(config)
         self.row = next(row for row in self.rows if row.holds(self.facts))
 
     def _rows(self, config: Config) -> tuple[Rule, ...]:
-        device, op = self.facts.shape.device, self.facts.op.name
+        device, op = self.facts.device, self.facts.op.name
         if device == "950":
             return (refuse(refusal_of(op, config)),)
         return self.ruleset.rows(device, op)
@@ -37,22 +37,22 @@ class HcclChoice:
 
     @property
     def levels(self) -> dict[str, str]:
-        """What HCCL runs on each level; rows may take another word than the op's."""
+        """HCCL's algorithm on each level; a row may take another one than the op."""
         found = self.facts.levels
         levels = {"level0": self.row.level0_of(found), "level1": self.row.level1_of(found)}
         return levels | ({"level2": found.level2} if found.level2 else {})
 
     @property
-    def words(self) -> dict[str, str]:
-        """HCCL's words for levels that an executor leaves open: on level0 what HCCL_ALGO says where
-        executors look at it, as what joins the devices of a server is no choice.
+    def algorithm_names(self) -> dict[str, str]:
+        """HCCL's algorithms for levels that an executor leaves open. On level0 that is HCCL_ALGO's
+        word where executors look at it: the links inside a server are no choice.
         """
         return self.levels | {"level0": "pairwise" if self.facts.pairwise_inside else ""}
 
     @property
     def refusal(self) -> tuple[str, HcclResult]:
-        """Why HCCL refuses the call, and with what; empty where it does not."""
-        if names_others(self._algo):
+        """HCCL's reason for refusing the call, and its result; an empty reason if it does not."""
+        if names_others(self.config.algo):
             text = "HCCL_ALGO's others= is read, and then taken for an op that it does not know"
             return text, HcclResult.E_PARA
         if self.facts.levels.refusal:
@@ -64,5 +64,5 @@ class HcclChoice:
 
     @property
     def source(self) -> str:
-        """Where in HCCL's sources the row is; empty where no line says it."""
+        """The row's place in HCCL's sources; empty for a row without one."""
         return self.ruleset.source_of(self.row)

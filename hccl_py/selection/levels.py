@@ -50,8 +50,7 @@ _CONSTRUCTORS = {
     "scatter": ((NHR, NB, RING), RING),
     "reduce": ((RING, HD, AHC, AHC_BROKE), HD),
 }
-"""What an op keeps of the configured algorithm, whatever the device, and what it takes for others.
-"""
+"""Algorithms that an op keeps when they are configured, on every device, and the one for others."""
 
 _LEVEL2 = {
     "all_reduce": (RING, HD, NHR, NB),
@@ -59,7 +58,7 @@ _LEVEL2 = {
     "broadcast": (HD, NHR, NB),
 }
 _LEVEL2_OTHERS = (RING, NHR, NB)
-"""What an op's executors run between superpods; the first where they are given another word."""
+"""Algorithms of an op's executors between superpods; the first one stands in for all others."""
 
 _UNSET = ("", "NA", "null", "fullmesh")
 _POINT_TO_POINT = ("send_recv", "batch_send_recv")
@@ -67,16 +66,16 @@ _POINT_TO_POINT = ("send_recv", "batch_send_recv")
 
 @dataclass(frozen=True)
 class LevelRules:
-    """What a release does about levels.
+    """The rules of a release for levels.
 
     `ahc_ops` take AHC, and join superpods with different numbers of servers by it; groups whose
     sizes differ by less than `ahc_tolerance` of the smallest are alike. `cuts_pods`: superpods are
-    cut to equal ones where nobody asks for AHC. `rings_uneven` are the ops that keep the servers of
-    A3 where these differ, but superpods do not. `automatic` are the ops of 910B with a choice per
-    call; `fixed_pipelines` has them pipe deterministic sums. `pipelined` are the devices that take
-    pipeline for level1. `level2` is the default between superpods, by their number where it is
-    empty. `joins_exchange`: a setting counts for all-to-all between superpods that differ.
-    `keeps_ring`: broadcast leaves one ring through all ranks as it is.
+    cut to equal ones where no setting asks for AHC. `rings_uneven` are the ops that keep A3's
+    servers as they are where these differ, but superpods do not. `automatic` are the ops of 910B
+    with a choice per call; `fixed_pipelines` has them pipe deterministic sums. `pipelined` are the
+    devices that take pipeline for level1. `level2` is the default between superpods, by their
+    number where it is empty. `joins_exchange`: a setting counts for all-to-all between superpods
+    that differ. `keeps_ring`: broadcast leaves one ring through all ranks as it is.
     """
 
     ahc_ops: tuple[str, ...]
@@ -93,7 +92,7 @@ class LevelRules:
 
 @dataclass(frozen=True)
 class SumDemand:
-    """What a call asks of sums: links can do its reduction (`reducible`), HCCL_DETERMINISTIC, and
+    """A call's demands on sums: links can do its reduction (`reducible`), HCCL_DETERMINISTIC, and
     whether vector cores take it (`aiv`), which keeps an all_reduce from the pipeline.
     """
 
@@ -107,7 +106,7 @@ class Levels:
     """Algorithms in HCCL_ALGO's words; `level2` is empty with one superpod.
 
     `early` is level1 before the op looks at the call: rows that HCCL decides before that report it.
-    `refusal` is what HCCL would fail with, whatever the row.
+    `refusal` is HCCL's reason to fail, before it looks at any row.
     """
 
     level0: str
@@ -120,8 +119,8 @@ class Levels:
 
 @dataclass(frozen=True)
 class _Configured:
-    """The algorithms of an op when the communicator is made. `automatic`: nobody set level1;
-    `forced`: all ranks are one ring, whatever HCCL_ALGO says.
+    """The algorithms of an op when the communicator is made. `automatic`: level1 is not set;
+    `forced`: all ranks are one ring, HCCL_ALGO notwithstanding.
     """
 
     level0: str
@@ -133,7 +132,7 @@ class _Configured:
 
     @property
     def refusal(self) -> str:
-        """Why HCCL would fail."""
+        """The reason why HCCL would fail; empty if it would not."""
         if (self.level0, self.level1) == (WHOLE_RING, HD):
             return "level1:H-D_R needs servers: all ranks are one ring here"
         return ""
@@ -147,8 +146,8 @@ def choose_levels(
     demand: SumDemand,
     rules: LevelRules,
 ) -> Levels:
-    """Choose for one call. `given` is HCCL_ALGO's setting for the op, `others` the one that holds
-    for ops that it does not name.
+    """Choose the algorithms of one call. `given` is HCCL_ALGO's setting for the op, `others` the
+    one for ops that it does not name.
     """
     found = _configured(op.name, op.mode, shape, given, rules)
     communicator = _configured("", op.mode, shape, others, rules)
@@ -169,8 +168,8 @@ def choose_levels(
 def _configured(
     op: str, mode: Mode, shape: TopologyShape, given: Mapping[str, str], rules: LevelRules
 ) -> _Configured:
-    """Return what HCCL's AlgConfigurator sets for an op, or for the communicator where it has no
-    name.
+    """Return the algorithms that HCCL's AlgConfigurator sets for an op, or, without a name, for the
+    communicator.
     """
     if shape.device == "310P3":
         return _Configured(WHOLE_RING, RING, forced=True)
@@ -194,11 +193,11 @@ def _configured(
 def _ignored(word: str, runs: str, sizes: str) -> str:
     if word in (*_UNSET, runs):
         return ""
-    return f"different numbers of {sizes}: level1 is {runs}, whatever HCCL_ALGO says"
+    return f"different numbers of {sizes}: level1 is {runs}, regardless of HCCL_ALGO"
 
 
 def _is_one_ring(op: str, shape: TopologyShape, rules: LevelRules) -> bool:
-    """Whether asymmetry makes all ranks one ring, unless HCCL_ALGO says level0:null."""
+    """Return True if asymmetry makes all ranks one ring, unless HCCL_ALGO has level0:null."""
     if not shape.uneven_servers:
         return shape.uneven_pods
     keeps = op in rules.rings_uneven and shape.device == "910_93"
@@ -213,7 +212,7 @@ def _set_by(
     level0: str,
     rules: LevelRules,
 ) -> _Configured:
-    """Return what HCCL_ALGO says, or the defaults."""
+    """Return the algorithms of HCCL_ALGO, or the defaults."""
     word = given.get("level1", "")
     level2 = given.get("level2", "")
     if level2 not in (RING, HD, NHR, NB):
@@ -228,7 +227,7 @@ def _set_by(
 
 
 def _against(word: str, op: str, mode: Mode, shape: TopologyShape, rules: LevelRules) -> str:
-    """Return why HCCL takes a setting for none; empty where it does not."""
+    """Return the reason why HCCL ignores a setting; empty if it does not."""
     joins = word in (AHC, AHC_BROKE) and op and op not in rules.ahc_ops
     pipes = word == PIPELINE and shape.device not in rules.pipelined
     why = f"on {shape.device}" if joins or pipes else ""
@@ -241,7 +240,7 @@ def _against(word: str, op: str, mode: Mode, shape: TopologyShape, rules: LevelR
 
 
 def _constructed(op: str, found: _Configured, rules: LevelRules) -> str:
-    """Return what an op makes of the configured algorithm, before it knows the call."""
+    """Return the op's algorithm for the configured one, before it knows the call."""
     if op not in _CONSTRUCTORS:
         return found.level1
     if op == "broadcast" and found.forced and rules.keeps_ring:
@@ -259,7 +258,7 @@ def _adapted(
     rules: LevelRules,
     notes: list[str],
 ) -> str:
-    """Return what an op makes of its algorithm when it knows the call."""
+    """Return the op's algorithm once it knows the call."""
     several = shape.device == "910B" and not shape.single_mesh
     if several and found.automatic and op.mode is Mode.OP_BASE and op.name in rules.automatic:
         pays = _pays_to_pipeline(op, shape, found.level0, demand, rules)
@@ -301,7 +300,7 @@ def _by_number(groups: int) -> str:
 
 
 def _level2(op: OpParam, given: Mapping[str, str], found: _Configured, notes: list[str]) -> str:
-    """Return what an op's executors run for the configured word."""
+    """Return the algorithm of an op's executors for the configured word."""
     allowed = _LEVEL2.get(op.name, _LEVEL2_OTHERS)
     chosen = found.level2 if found.level2 in allowed else allowed[0]
     word = given.get("level2", "")
@@ -344,7 +343,7 @@ def _pays_to_pipeline(
 
 
 def _cheapest(modules: int) -> str:
-    """Return what takes the least seconds by HCCL's formulas, of which ring comes first, then NHR.
+    """Return the fastest algorithm by HCCL's formulas; of equals ring first, then NHR, then H-D.
 
     All move the same share of the data. Ring takes modules - 1 steps, NHR and H-D the logarithm,
     rounded up, and H-D moves more where modules are no power of two: so it never wins, and ring

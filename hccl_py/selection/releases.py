@@ -1,4 +1,4 @@
-"""What changed between two releases: for one call, and in all tables.
+"""Differences between two releases: for one call, and in all tables.
 
 `python -m hccl_py.selection.releases` writes the page of all changes, docs/rulesets.md.
 """
@@ -24,7 +24,7 @@ from hccl_py.topology.topology import Topology
 
 @dataclass(frozen=True)
 class ReleaseChange:
-    """What HCCL takes for a call under two rulesets."""
+    """HCCL's choice for one call under two rulesets."""
 
     here: HcclChoice
     there: HcclChoice
@@ -43,7 +43,7 @@ class ReleaseChange:
 
     @property
     def same(self) -> bool:
-        """Whether both take the same executor and the same algorithms on all levels."""
+        """True if both take the same executor and the same algorithms on all levels."""
         return _choice_of(self.here) == _choice_of(self.there)
 
     def document(self) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class ReleaseChange:
         }
 
     def sentences(self) -> list[str]:
-        """Return what people read."""
+        """Return the other ruleset's choice as sentences."""
         choice = self.there
         if self.same:
             return [f"{choice.ruleset.name} takes the same", choice.source]
@@ -105,7 +105,7 @@ _LEVEL_RULES = {
     "joins_exchange": "HCCL_ALGO counts for all-to-all between unequal superpods",
     "keeps_ring": "broadcast leaves one ring through all ranks as it is",
 }
-"""What the page says of the members of `LevelRules`."""
+"""Row titles of the page for the members of `LevelRules`."""
 
 _UNITS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB"))
 

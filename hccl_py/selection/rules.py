@@ -1,4 +1,4 @@
-"""What a decision table is made of: rows of conditions; the first row that holds decides.
+"""Rows of decision tables: conditions, and an executor or a refusal; the first row that holds wins.
 
 Rows name HCCL's executors, whether they are offered here or not, or say that HCCL refuses the call,
 and the lines of HCCL's source that they come from.
@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hccl_py.errors import HcclResult
 
@@ -52,7 +52,7 @@ class Multiple:
 
     def of(self, facts: Facts) -> int | Fraction:
         """Return the bound for a call."""
-        product: int | Fraction = self.factor * facts.get(self.fact)
+        product: int | Fraction = self.factor * getattr(facts, self.fact)
         return product
 
     def __str__(self) -> str:
@@ -68,13 +68,13 @@ class Condition:
     value: Any
 
     def holds(self, facts: Facts) -> bool:
-        """Whether the facts satisfy it."""
+        """Return True if the facts satisfy the condition."""
         value = self.value.of(facts) if isinstance(self.value, Multiple) else self.value
-        return _RELATIONS[self.relation](facts.get(self.fact), value)
+        return _RELATIONS[self.relation](getattr(facts, self.fact), value)
 
     def format_condition(self, facts: Facts) -> str:
-        """Return why it holds, or what it would need."""
-        actual = _format(facts.get(self.fact))
+        """Return the reason why it holds, or the value that it needs."""
+        actual = _format(getattr(facts, self.fact))
         if not self.holds(facts):
             needs = _NEEDS.get(self.relation, f"{self.relation} ")
             return f"needs {self.fact} {needs}{self._bound(facts)}, it is {actual}"
@@ -94,8 +94,8 @@ class Rule:
 
     Without an executor HCCL refuses such calls with `result`, for the reason `refusal`. Where the
     algorithm between servers is none of `keeps`, the row takes `level1`; inside servers it takes
-    `level0`, if it has one. `early` rows are decided before the op chooses by the call what goes
-    between servers.
+    `level0`, if it has one. HCCL decides `early` rows before the op chooses the algorithm between
+    servers.
     """
 
     executor: str | None
@@ -113,11 +113,11 @@ class Rule:
         return next((c.format_condition(facts) for c in self.when if not c.holds(facts)), "")
 
     def distance(self, facts: Facts) -> int:
-        """Return how many conditions do not hold."""
+        """Return the number of conditions that do not hold."""
         return sum(not condition.holds(facts) for condition in self.when)
 
     def holds(self, facts: Facts) -> bool:
-        """Whether all conditions hold."""
+        """Return True if all conditions hold."""
         return all(condition.holds(facts) for condition in self.when)
 
     def level0_of(self, levels: Levels) -> str:
@@ -130,22 +130,13 @@ class Rule:
         return found if self.keeps is None or found in self.keeps else self.level1
 
 
-@dataclass(frozen=True)
-class DecisionTable:
-    """The rows of a device by op."""
-
-    rows: Mapping[str, tuple[Rule, ...]]
-
-    def of(self, op: str) -> tuple[Rule, ...]:
-        """Return the rows of an op; none where the device does not have it."""
-        return self.rows.get(op, ())
+DecisionTable: TypeAlias = Mapping[str, tuple[Rule, ...]]
+"""The rows of a device, by op."""
 
 
 @dataclass(frozen=True)
 class OperatorFile:
-    """A file of HCCL that rows are made from; `at` are the first and last line of what a row says,
-    such as `120-131`.
-    """
+    """A file of HCCL's source; `at` are the first and the last line of a row, like `120-131`."""
 
     path: str
 
@@ -159,20 +150,20 @@ class OperatorFile:
         keeps: tuple[str, ...] = (),
         early: bool = False,
     ) -> Rule:
-        """Return a row that takes an executor, and `level1` for what is none of `keeps`."""
+        """Return a row that takes an executor, and `level1` for algorithms not in `keeps`."""
         kept = keeps if level1 else None
         return Rule(executor, _conditions(when), f"{self.path}:{at}", kept, level0, level1, early)
 
     def refuse(
         self, refusal: str, at: str, *when: Cell, result: HcclResult = HcclResult.E_NOT_SUPPORT
     ) -> Rule:
-        """Return a row for what HCCL does not support."""
+        """Return a row for calls that HCCL does not support."""
         source = f"{self.path}:{at}"
         return Rule(None, _conditions(when), source, refusal=refusal, result=result)
 
 
 def refuse(refusal: str, *when: Cell) -> Rule:
-    """Return a row for what HCCL does not support, of which no source says a line."""
+    """Return a row for calls that HCCL does not support, without a line of its source."""
     conditions = _conditions(when)
     return Rule(None, conditions, refusal=refusal, result=HcclResult.E_NOT_SUPPORT)
 

@@ -1,4 +1,4 @@
-"""Rulesets: what HCCL's selection was at one time, each with its own tables and its sources."""
+"""Rulesets: HCCL's selection as of one release, with its tables and its sources."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hccl_py.selection.tables import cann_2025_07, cann_2026_08
 
 @dataclass(frozen=True)
 class Ruleset:
-    """The tables of one release, and what they were read from: a commit of a repository, and the
-    folder in which the files that rows name lie.
+    """The tables of one release, and their source: a commit of a repository, and the folder in it
+    that rows name files of.
 
     `orders` are the words of HCCL_DETERMINISTIC that its sums know; `unfolds_a2`: the AI CPU of
     910B makes tasks where it is asked to; `tags_by_level`: tags of ops with a root name the level
@@ -37,8 +37,7 @@ class Ruleset:
         if device not in self.tables:
             known = ", ".join(self.tables)
             return (refuse(f"{self.name} has no table of {device}, but of {known}"),)
-        found = self.tables[device].of(op)
-        return found or (refuse(f"its selection has no {op} on {device}"),)
+        return self.tables[device].get(op, (refuse(f"its selection has no {op} on {device}"),))
 
     def source_of(self, rule: Rule) -> str:
         """Return `repository@commit:file:lines` of a row; empty where no line says it."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from copy import copy
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from hccl_py.call.config import Config
 from hccl_py.call.op_param import LEVELS, OpParam
@@ -15,20 +14,16 @@ from hccl_py.plugins.executor import (
     BySize,
     Fidelity,
     check_levels,
-    choices_of,
-    fidelity_of,
-    is_zero_copy,
     open_levels,
-    order_of,
     situations_of,
     with_levels,
 )
 from hccl_py.selection.advice import advice, warnings
 from hccl_py.selection.answer import Rejected, Selection
 from hccl_py.selection.hccl import HcclChoice
-from hccl_py.selection.order import breaks_order
 from hccl_py.selection.rules import Rule
 from hccl_py.selection.rulesets import RULESETS
+from hccl_py.selection.sum_order import breaks_order
 from hccl_py.selection.tags import GROUP_NAME, tag_of
 from hccl_py.topology.topology import Topology
 
@@ -45,62 +40,63 @@ def select(
     group: str = GROUP_NAME,
     why: str = "named by the caller",
 ) -> tuple[Selection, Registered]:
-    """Choose by the tables, or take `executor`; raise where nothing suits.
+    """Choose by the tables, or take `executor`; raise where no executor suits.
 
-    `levels` has words for levels that the named executor leaves open; HCCL's rules say the others.
-    `why` is the reason for naming one.
-    `strict`, or the setting of this name, demands what HCCL does: it raises where HCCL refuses, and
-    where HCCL's executor is not offered here. Raises ParameterError for an unknown executor and for
-    words that it does not do, and NotSupportedError for one that does not suit, with its reason.
+    `levels` has the algorithms for levels that the named executor leaves open; HCCL's rules decide
+    on the others. `why` is the reason for naming one. `strict`, or the setting of this name,
+    demands HCCL's own behaviour: it raises where HCCL refuses the call, and where HCCL's executor
+    is not offered here. Raises ParameterError for an unknown executor and for algorithms that it
+    does not have, and NotSupportedError for one that does not suit, with its reason.
     """
     config.check(topology.product)
     if levels and executor is None:
         raise ParameterError("levels are those of an executor.", "Name one.")
-    choice = _ExecutorSelector(op, topology, config, registry, levels or {})
+    hccl = HcclChoice(op, topology, config)
+    choice = _ExecutorSelector(hccl, config.linked(topology), registry, levels or {})
     chosen, reasons = choice.named(executor, why) if executor is not None else choice.by_table()
     if strict or config.strict:
         choice.insist(chosen, named=executor is not None)
     return choice.selection(chosen, reasons, group), chosen
 
 
-def ways(
+def algorithm_choices(
     op: OpParam,
     topology: Topology,
     config: Config,
     registry: Registry,
     wanted: Iterable[tuple[Registered, Mapping[str, str]]],
 ) -> list[dict[str, str] | None]:
-    """Return what executors, with words for the levels that they leave open, run on each level for
-    a call; None for those that do not suit it.
+    """Return the algorithm by level of each executor, with the given algorithms for the levels that
+    it leaves open; None for an executor that does not suit the call.
     """
-    choice = _ExecutorSelector(op, topology, config, registry, {})
+    hccl, topology = HcclChoice(op, topology, config), config.linked(topology)
     found = []
     for registered, levels in wanted:
-        one = choice.with_levels(levels)
-        found.append(None if one.against(registered) else one.algorithm(registered))
+        choice = _ExecutorSelector(hccl, topology, registry, levels)
+        found.append(None if choice.against(registered) else choice.algorithm(registered))
     return found
 
 
 class _ExecutorSelector:
-    """One call, the row of the table that fits it, and the executors that there are."""
+    """Chooses among the offered executors for one call; `forced` are algorithms for levels that the
+    executor leaves open.
+    """
 
     def __init__(
-        self,
-        op: OpParam,
-        topology: Topology,
-        config: Config,
-        registry: Registry,
-        forced: Mapping[str, str],
+        self, hccl: HcclChoice, topology: Topology, registry: Registry, forced: Mapping[str, str]
     ) -> None:
-        self.op, self.registry, self.forced = op, registry, forced
-        self.topology = config.linked(topology)
-        self.hccl = HcclChoice(op, topology, config)
-        self.facts, self.rows, self.row = self.hccl.facts, self.hccl.rows, self.hccl.row
-        self.config = config
-        self.known = registry.for_op(self.facts.op.name)
-        if self.facts.op.name != op.name:
-            self.known += [r for r in registry.for_op(op.name) if r not in self.known]
+        self.hccl, self.topology, self.registry, self.forced = hccl, topology, registry, forced
+        self.op, self.config = hccl.op, hccl.config
+        self.facts, self.rows, self.row = hccl.facts, hccl.rows, hccl.row
         self._against: dict[str, str] = {}
+
+    @cached_property
+    def known(self) -> list[Registered]:
+        """The executors of the op, and of the op that HCCL runs it as."""
+        served = self.registry.for_op(self.facts.op.name)
+        if self.facts.op.name == self.op.name:
+            return served
+        return served + [r for r in self.registry.for_op(self.op.name) if r not in served]
 
     def named(self, name: str, why: str) -> tuple[Registered, list[str]]:
         """Return the executor that the caller names, if it suits."""
@@ -146,7 +142,7 @@ class _ExecutorSelector:
         return chosen, [*reasons, *self._broken(chosen)]
 
     def insist(self, chosen: Registered, *, named: bool) -> None:
-        """Raise where HCCL would refuse the call or take what is not offered."""
+        """Raise where HCCL would refuse the call or take an executor that is not offered."""
         refusal, result = self.hccl.refusal
         if refusal:
             kind = ParameterError if result is HcclResult.E_PARA else NotSupportedError
@@ -162,7 +158,7 @@ class _ExecutorSelector:
             )
 
     def selection(self, chosen: Registered, reasons: list[str], group: str) -> Selection:
-        """Return what explains the choice."""
+        """Return the selection, with the reasons for it."""
         refusal, result = self.hccl.refusal
         levels, notes = self._levels(chosen)
         level1 = self.hccl.levels["level1"]
@@ -199,22 +195,16 @@ class _ExecutorSelector:
     def _fidelity(self, chosen: Registered, levels: Mapping[str, str]) -> Fidelity:
         there = open_levels(chosen.executor, self.topology)
         words = [levels[at] for at in there if at in levels]
-        return fidelity_of(chosen.executor, [*words, *situations_of(self.op, self.topology)])
+        return chosen.fidelity.among([*words, *situations_of(self.op, self.topology)])
 
     def algorithm(self, chosen: Registered) -> dict[str, str]:
-        """Return what an executor runs on each level."""
+        """Return an executor's algorithm on each level."""
         levels, _ = self._levels(chosen)
         return {
             level: levels.get(level, words[0])
-            for level, words in choices_of(chosen.executor).items()
+            for level, words in chosen.choices.items()
             if level != "level2" or self.facts.superpods > 1
         }
-
-    def with_levels(self, forced: Mapping[str, str]) -> _ExecutorSelector:
-        """Return the same call with other words for open levels."""
-        found = copy(self)
-        found.forced, found._against = forced, {}
-        return found
 
     def _refusal(self) -> list[str]:
         refusal, result = self.hccl.refusal
@@ -230,36 +220,35 @@ class _ExecutorSelector:
         return next((r for r in tried if not self.against(r)), None)
 
     def _candidates(self) -> list[Registered]:
-        """Return executors in the order in which they are tried: the row's, those of later rows,
-        those that other releases take on the device, those that no device's table names, and those
-        that other devices' tables name.
+        """Return executors in the order in which they are tried: the row's, then those of later
+        rows, of other releases on the device, of no device's table, and of other devices' tables.
         """
         later = self.rows[self.rows.index(self.row) :]
         holding = [row for row in later if row.holds(self.facts)]
-        names = [row.executor for row in (*holding, *later, *self._elsewhen())]
+        names = [row.executor for row in (*holding, *later, *self._rows_of_other_releases())]
         offered = {r.name: r for r in self.known}
         found = [offered[name] for name in names if name in offered]
         elsewhere = _named(self.facts.op.name)
         ours = [r for r in self.known if r.name not in elsewhere]
-        return list(dict.fromkeys([*found, *ours, *self.known]))
+        return list({r.name: r for r in (*found, *ours, *self.known)}.values())
 
-    def _elsewhen(self) -> Iterator[Rule]:
+    def _rows_of_other_releases(self) -> Iterator[Rule]:
         """Yield the rows of other releases that hold for the call."""
-        device, op = self.facts.shape.device, self.facts.op.name
+        device, op = self.facts.device, self.facts.op.name
         for ruleset in RULESETS.values():
             if ruleset is not self.hccl.ruleset:
                 yield from (row for row in ruleset.rows(device, op) if row.holds(self.facts))
 
     def _disorder(self, registered: Registered) -> int:
-        """Return how far an executor is from the order of sums that is asked for: not at all, in a
-        fixed order at least, or in none.
+        """Return the distance of an executor from the demanded order of sums: 0 where it keeps it,
+        1 where it adds in a fixed order at least, 2 where it adds in the order of arrival.
         """
-        if not breaks_order(registered.executor, self.facts):
+        if not breaks_order(registered, self.facts):
             return 0
-        return 2 if order_of(registered.executor) == "arrival" else 1
+        return 2 if registered.order == "arrival" else 1
 
     def _substitution(self, chosen: Registered) -> str:
-        broken = breaks_order(chosen.executor, self.facts)
+        broken = breaks_order(chosen, self.facts)
         caveat = f", though it {broken}" if broken else ""
         if self.row.executor is None:
             return f"{chosen.name} runs instead{caveat}"
@@ -274,19 +263,19 @@ class _ExecutorSelector:
             return "is not offered here"
         if self.against(wanted):
             return f"does not suit here: {self.against(wanted)}"
-        return breaks_order(wanted.executor, self.facts)
+        return breaks_order(wanted, self.facts)
 
     def _broken(self, chosen: Registered) -> list[str]:
-        """Return what HCCL_DETERMINISTIC asks and an executor does not do."""
-        broken = breaks_order(chosen.executor, self.facts)
+        """Return a sentence about the demand of HCCL_DETERMINISTIC that an executor breaks."""
+        broken = breaks_order(chosen, self.facts)
         return [f"HCCL_DETERMINISTIC is not kept: {chosen.name} {broken}"] if broken else []
 
     def _levels(self, chosen: Registered) -> tuple[dict[str, str], list[str]]:
         """Return HCCL's algorithms where the executor leaves a choice, else its defaults."""
         levels, notes = {}, []
         for level in LEVELS:
-            words = choices_of(chosen.executor).get(level, ())
-            wanted = self.forced.get(level) or self.hccl.words.get(level, "")
+            words = chosen.choices.get(level, ())
+            wanted = self.forced.get(level) or self.hccl.algorithm_names.get(level, "")
             if len(words) < 2 or not wanted:
                 continue
             levels[level] = wanted if wanted in words else words[0]
@@ -321,13 +310,13 @@ class _ExecutorSelector:
         return f"suits, but {self.row.executor} comes first in {ruleset}"
 
     def against(self, registered: Registered) -> str:
-        """Return why an executor cannot run this call; empty where it can."""
+        """Return the reason why an executor cannot run this call; empty if it can."""
         if registered.name not in self._against:
             self._against[registered.name] = self._ask(registered)
         return self._against[registered.name]
 
     def _ask(self, registered: Registered) -> str:
-        if is_zero_copy(registered.executor) and not self.config.zero_copy:
+        if registered.zero_copy and not self.config.zero_copy:
             return "needs user memory that all ranks have registered: zero_copy"
         levels, _ = self._levels(registered)
         op = with_levels(registered.executor, self.op.with_words(levels))
@@ -339,4 +328,4 @@ def _named(op: str) -> frozenset[str | None]:
     """Return the executors that some device's table of some release names for an op."""
     rulesets = RULESETS.values()
     tables = [table for ruleset in rulesets for table in ruleset.tables.values()]
-    return frozenset(row.executor for table in tables for row in table.of(op))
+    return frozenset(row.executor for table in tables for row in table.get(op, ()))

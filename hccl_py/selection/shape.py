@@ -1,4 +1,4 @@
-"""A topology as HCCL's selection sees it: how many of everything, and the links of a server."""
+"""A topology as HCCL's selection sees it: counts and sizes, and the links of a server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hccl_py.topology.topology import Topology
 WHOLE_RING = "whole_ring"
 
 _MESH_DEVICES = 8
-"""Device ids of 910B count from 0 in every group of so many; those of others do not begin anew."""
+"""Device ids of 910B count from 0 in every group of this size; other devices' do not begin anew."""
 
 _MOST_CARDS = 8
 
@@ -25,10 +25,9 @@ class TopologyShape:
     `modules` are groups of devices that HCCS joins, one or more in every server, and `devices` is
     how many a module of the first server has on average, rounded down; `links` joins these.
     `server_devices` are the sizes of the servers, `module_devices`, `pod_servers` and `pod_devices`
-    those of all modules and superpods: HCCL's three signs of asymmetry say where they differ.
+    those of all modules and superpods; HCCL has a flag for each of the three that may differ.
     `one_plane`: all ranks have the same device number. `duo_pairs`: a whole module of 300I Duo, or
-    two pairs of it. `whole_packages`: no package of two dies has one of them only. `bad_cards`:
-    more PCIe cards in a server than HCCL has algorithms for.
+    two pairs of it. `whole_packages`: no package of two dies has one of them only.
     """
 
     device: str
@@ -56,27 +55,27 @@ class TopologyShape:
 
     @property
     def uneven_servers(self) -> bool:
-        """Whether servers have different numbers of devices: multiModuleDiffDeviceNumMode."""
+        """True if servers have different numbers of devices: multiModuleDiffDeviceNumMode."""
         return len(set(self.module_devices)) > 1
 
     @property
     def uneven_pods(self) -> bool:
-        """Whether superpods have different numbers of servers: multiSuperPodDiffServerNumMode."""
+        """True if superpods have different numbers of servers: multiSuperPodDiffServerNumMode."""
         return len(set(self.pod_servers)) > 1
 
     @property
     def uneven_pod_devices(self) -> bool:
-        """Whether superpods have different numbers of devices: multiSuperPodDiffDeviceNumMode."""
+        """True if superpods have different numbers of devices: multiSuperPodDiffDeviceNumMode."""
         return len(set(self.pod_devices)) > 1
 
     @property
     def bad_cards(self) -> bool:
-        """Whether a server has more PCIe cards than HCCL has algorithms for."""
+        """True if a server has more PCIe cards than HCCL has algorithms for."""
         return self.cards and self.devices > _MOST_CARDS
 
     @property
     def single_mesh(self) -> bool:
-        """Whether HCCS joins all ranks inside one server: HCCL's isSingleMeshAggregation."""
+        """True if HCCS joins all ranks inside one server: HCCL's isSingleMeshAggregation."""
         return self.modules == 1 and not self.cards
 
     def with_even_pods(self) -> TopologyShape:
@@ -113,7 +112,7 @@ def _shape_of(topology: Topology) -> TopologyShape:
         links=_cards(topology) if cards else _first_server(topology).level0,
         cards=cards,
         one_plane=bool((numbers == numbers[0]).all()),
-        duo_pairs=_has_duo_pairs(topology),
+        duo_pairs="duo" in product.name and _has_duo_pairs(topology),
         whole_packages=topology.has_whole_packages,
         rdma_lite=product.rdma_lite,
         contexts=product.contexts,
@@ -128,14 +127,14 @@ def _first_server(topology: Topology) -> Topology:
 
 
 def _cards(topology: Topology) -> str:
-    """Return what HCCL takes the PCIe cards of a server for."""
+    """Return the links that HCCL assumes between the PCIe cards of a server."""
     if topology.servers[0] == 2:
         return "ring" if topology.product.device == "910B" else "2p_mesh"
     return "ring" if topology.servers[0] <= _MOST_CARDS else WHOLE_RING
 
 
 def _has_duo_pairs(topology: Topology) -> bool:
-    """Whether the ranks are all eight devices of a module, or two pairs of neighbours."""
+    """Return True if the ranks are all eight devices of a module, or two pairs of neighbours."""
     if topology.size == _MESH_DEVICES:
         return True
     ids = np.sort(topology.device_id)

@@ -1,4 +1,4 @@
-"""Where between two data sizes the choice of an executor changes."""
+"""The data sizes at which the choice of an executor changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Choice(NamedTuple):
-    """What runs, what HCCL takes, None where it refuses, and whether that is the same."""
+    """The executor that runs, HCCL's (None where it refuses), and `is_same`: both do the same."""
 
     executor: str
     hccl_executor: str | None

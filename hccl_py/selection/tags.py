@@ -67,7 +67,7 @@ def _base(op: OpParam, ranks: int, group: str) -> str:
 
 
 def _eager(facts: Facts, executor: str, level1: str, by_level: bool) -> str:
-    """Return what op-base mode adds to the base tag."""
+    """Return the addition of op-base mode to the base tag."""
     op, name = facts.op, _LEVEL1_NAMES.get(level1, level1)
     if op.name in ALL_TO_ALL:
         return executor + _copies(facts, executor, by_level)
@@ -78,7 +78,7 @@ def _eager(facts: Facts, executor: str, level1: str, by_level: bool) -> str:
         inline = "_no_inline"
     if op.name == "reduce_scatter_v" and not facts.inline:
         inline = "_no_inline"
-    if facts.shape.device == "310P3" or op.name == "send_recv":
+    if facts.device == "310P3" or op.name == "send_recv":
         return executor + inline
     if op.name == "scatter":
         return _root_parity(facts, facts.levels.early, by_level) + executor
@@ -88,19 +88,19 @@ def _eager(facts: Facts, executor: str, level1: str, by_level: bool) -> str:
 
 
 def _copies(facts: Facts, executor: str, by_level: bool) -> str:
-    """Return how an all-to-all goes through the CCL buffers, where tags say it."""
-    tasks_of_a2 = by_level and facts.unfolded and facts.shape.device == "910B"
+    """Return the part of a tag for an all-to-all's way through the CCL buffers; empty for none."""
+    tasks_of_a2 = by_level and facts.unfolded and facts.device == "910B"
     if executor in UNCOPIED:
         return "BCopy" if tasks_of_a2 else ""
     if by_level and facts.unfolded and not tasks_of_a2:
         return ""
     if executor in CONTINUOUS:
-        return "" if facts.shape.device == "910_93" and facts.inter_hccs else "BCopy"
+        return "" if facts.device == "910_93" and facts.inter_hccs else "BCopy"
     return "ZCopy" if facts.fits_ccl else "BCopy"
 
 
 def _broadcast(facts: Facts, executor: str, level1: str, by_level: bool) -> str:
-    is_310p = facts.shape.device == "310P3"
+    is_310p = facts.device == "310P3"
     if by_level and is_310p and level1 != _HD:
         return executor
     parity = _root_parity(facts, level1, by_level)
@@ -110,7 +110,7 @@ def _broadcast(facts: Facts, executor: str, level1: str, by_level: bool) -> str:
 
 
 def _root_parity(facts: Facts, level1: str, by_level: bool) -> str:
-    """Return on which side of halving-doubling the root is, where that is the algorithm.
+    """Return the root's side of halving-doubling, where that is the algorithm.
 
     Scatter and reduce say it before they look at the call: reduce of A3 comes with
     halving-doubling and then takes a ring. Scatter has taken a ring by then.

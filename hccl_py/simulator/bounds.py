@@ -1,9 +1,9 @@
-"""Lower bounds: what no algorithm beats on a machine, by latency and by bandwidth.
+"""Lower bounds: times that no algorithm beats on a machine, by latency and by bandwidth.
 
     time >= latency + bandwidth
 
-Latency: whoever must hear anything waits for one Ack or, over RDMA, for one DataSignal at least, so
-one α, that of its nearest peer. More than one is needed only where a rank can hear one peer at a
+Latency: a rank that receives anything waits for one Ack or, over RDMA, for one DataSignal at least,
+so one α, that of its nearest peer. More than one is needed only where a rank can hear one peer at a
 time; `log_us` is that bound, ⌈log2 p⌉·α. It is no bound here: a rank has many streams, and an
 all-gather over a mesh takes one α.
 
@@ -43,7 +43,7 @@ PAIRS_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True)
 class Bound:
-    """What no algorithm beats, in µs, and what binds in words.
+    """A time that no algorithm beats, in µs, and the words for its bottleneck.
 
     `log_us` is the latency where a rank hears one peer at a time: ⌈log2 p⌉·α for collectives.
     """
@@ -60,7 +60,7 @@ class Bound:
 
 
 def lower_bound(op: OpParam, topology: Topology, cost: CostModel) -> Bound:
-    """Return what no algorithm beats for a call on a machine without stragglers.
+    """Return the time that no algorithm beats for a call on a machine without stragglers.
 
     For many calls on one machine make its `MachineLimits` once.
     """
@@ -69,7 +69,7 @@ def lower_bound(op: OpParam, topology: Topology, cost: CostModel) -> Bound:
 
 @dataclass(frozen=True, eq=False)
 class MachineLimits:
-    """What a machine lets through.
+    """Rates and latencies of a machine that bound its calls.
 
     `alpha_us` is the α of the nearest peer and `gbps` what goes in, and as much out, of the ranks
     `looked_at`; `total` is what goes into all ranks together. `cuts` are parts of the machine.
@@ -103,7 +103,7 @@ class MachineLimits:
         return MachineLimits(p, looked_at, alpha, gbps, total, cuts, adds_up)
 
     def bound(self, op: OpParam) -> Bound:
-        """Return what no algorithm beats for one call."""
+        """Return the lower bound of one call."""
         if self.ranks == 1:
             return Bound(0.0, 0.0, 0.0, "nothing: there is one rank")
         demand = demand_of(op, self.ranks)
@@ -117,7 +117,7 @@ class MachineLimits:
         return Bound(latency, steps * least, spent, binds if spent else "latency alone")
 
     def _bandwidths(self, demand: Demand) -> Iterator[tuple[float, str]]:
-        """Yield what the bytes take at least, in µs, and where."""
+        """Yield the least times of the bytes, in µs, each with its place."""
         for wanted, way in ((demand.enter, "into"), (demand.leave, "out of")):
             spent = wanted[self.looked_at] / self.gbps * 1e-3
             worst = int(spent.argmax())

@@ -1,4 +1,4 @@
-"""What the closed formulas count: the steps, bytes and reduced bytes of the longest chain.
+"""The counts of closed formulas: steps, bytes and reduced bytes of the longest chain.
 
 α, β and γ are multiplied with these. Each is found alone, as the time of a program in which nothing
 else costs anything.
@@ -14,7 +14,7 @@ from hccl_py.simulator.tasks import simulate_tasks
 
 
 class Chain(NamedTuple):
-    """What multiplies α, β and γ: steps, bytes over a link, bytes reduced."""
+    """The factors of α, β and γ: steps, bytes over a link, bytes reduced."""
 
     steps: int
     moved: int

@@ -1,8 +1,8 @@
-"""What an op makes ranks send and receive, whatever the algorithm: what lower bounds count.
+"""Bytes that an op makes ranks send and receive, by any algorithm; lower bounds count them.
 
 No switch adds anything up. So in an all-reduce every element takes 2(p - 1) messages at least: it
-is a gossip of p ranks in one-way messages, in which each of p - 1 ranks must be heard of before
-somebody knows the sum, and each of p - 1 ranks must then be told.
+is a gossip of p ranks in one-way messages, in which each of p - 1 ranks must be heard of before any
+rank knows the sum, and each of p - 1 ranks must then be told.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Ranks = npt.NDArray[np.bool_]
 class Demand:
     """Bytes that must enter and that must leave each rank, shape [ranks], and what all ranks
     together must receive. `into(inside)` is what must enter a set of ranks from outside. Messages
-    between pairs are no collective: nobody waits for news from everybody.
+    between pairs are no collective: no rank waits for news from all.
     """
 
     enter: IntArray
@@ -35,7 +35,7 @@ class Demand:
 
 
 def demand_of(op: OpParam, ranks: int) -> Demand:
-    """Return what a call demands; a barrier demands news only, no bytes."""
+    """Return the demand of a call; a barrier demands news only, no bytes."""
     return _DEMANDS[op.name](op, ranks)
 
 
@@ -129,7 +129,7 @@ def _parts(op: OpParam, ranks: int) -> IntArray:
 
 
 def _others(op: OpParam, ranks: int) -> tuple[Ranks, int]:
-    """Return which ranks are not the root, and the root."""
+    """Return a mask of the ranks that are not the root, and the root."""
     root = op.root or 0
     return np.arange(ranks) != root, root
 

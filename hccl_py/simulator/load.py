@@ -1,8 +1,8 @@
-"""What the links of a program must carry, whatever the order: the time that the busiest one needs.
+"""The load of a program on its links, in any order: the time that the busiest one needs.
 
 Without contention links carry any number of flows at once, so an uncontended time may be less than
 a link needs for all its bytes, and for the α of the first Ack or, over RDMA, of the last
-DataSignal. No machine is as fast as that, so whoever compares uncontended times takes the larger of
+DataSignal. No machine is as fast as that, so comparisons of uncontended times take the larger of
 the two. It is found from the batches, without expanding them.
 """
 
@@ -81,7 +81,7 @@ def _size(i: Instruction) -> Floats | float:
 
 
 def _to_far(read: Floats, far: IntArray) -> Floats:
-    """Return what each end's peer reads through it."""
+    """Return the bytes that each end's peer reads through it."""
     found = np.zeros(len(read))
     found[far] = read
     return found

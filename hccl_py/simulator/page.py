@@ -1,4 +1,4 @@
-"""A timeline for notebooks: a picture, and what every rank does with the time."""
+"""A timeline for notebooks: a picture, and a table of each rank's time."""
 
 from __future__ import annotations
 

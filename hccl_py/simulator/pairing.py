@@ -1,4 +1,4 @@
-"""Which post a wait takes, where several streams share a notify that counts: time decides.
+"""Posts paired with waits by time, where several streams share a notify that counts.
 
 The untimed walk takes the posts of such a notify in some legal order. Here waits take them in the
 order in which they take effect, and the program is timed anew, until both agree. Where one stream
@@ -8,7 +8,6 @@ the waits so far have taken.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 
 import numpy as np
@@ -38,9 +37,7 @@ def paired_in_time(program: Program, simulated: Callable[[Program], Timeline]) -
         linked = _linked(timeline, cells)
         if linked is None:
             return timeline
-        again = copy.copy(timeline.program)  # with all that is known of it but this
-        vars(again)["linked"] = linked
-        timeline = simulated(again)
+        timeline = simulated(timeline.program.with_pairs(linked))
     raise _unsteady(program, cells)
 
 

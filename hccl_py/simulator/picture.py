@@ -1,4 +1,4 @@
-"""A timeline as a small static picture, for notebooks: who works when, who waits, what binds."""
+"""A timeline as a small static picture, for notebooks: work, waits and the critical path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether passes that do the same come to a steady state, and how long each takes then.
+"""The steady state of passes that do the same, and the time that each takes then.
 
 A pass is a round of a program. A stream is steady where every task of several passes in a row
 starts, ends and takes effect by one and the same time later than its like `step` passes before.
@@ -118,7 +118,7 @@ def _rows_of(timeline: Timeline, begin: int, end: int) -> IntArray:
 
 
 def _stays_bound(state: SteadyState, begin: int, near: float) -> bool:
-    """Whether waits from some pass on go on to end by what they end by."""
+    """True if waits from some pass on go on to be bound by the posts that bind them now."""
     timeline = state.timeline
     program, queue = timeline.program, _queues(timeline)
     rows = np.flatnonzero((_rounds(timeline) >= begin) & (program.tasks.kind == WAIT))
@@ -129,7 +129,7 @@ def _stays_bound(state: SteadyState, begin: int, near: float) -> bool:
 
 
 def _recurs(state: SteadyState, rows: IntArray, near: float) -> bool:
-    """Whether streams that share links take the same time, and meet."""
+    """True if streams that share links take the same time, and meet."""
     timeline = state.timeline
     tasks, queue = timeline.program.tasks, _queues(timeline)
     moves = tasks.table.moves_data[tasks.instruction] & (tasks.size > 0)

@@ -1,4 +1,4 @@
-"""What the times of a program say, in short: ranks, waits, links, critical path."""
+"""A timeline in short: ranks, waits, links, critical path."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RankUse(NamedTuple):
 
 
 class RankWait(NamedTuple):
-    """How long a rank waits for another one."""
+    """The time that a rank waits for another one."""
 
     rank: int
     on: int
@@ -37,7 +37,7 @@ class RankWait(NamedTuple):
 
 
 class LinkShare(NamedTuple):
-    """What goes over a link, and the part of the time in which that would fill it."""
+    """The bytes over a link, and the part of the time in which these would fill it."""
 
     source: str
     target: str
@@ -47,7 +47,7 @@ class LinkShare(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """What people look at first; everything else is in the timeline."""
+    """Figures that people look at first; all others are in the timeline."""
 
     timeline: Timeline
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hccl_py.clocks.cost import CostModel
-from hccl_py.clocks.durations import Durations
+from hccl_py.clocks.durations import CostColumns, Durations, step_begins
 from hccl_py.clocks.stragglers import EVEN, Stragglers
-from hccl_py.enums import POST, WAIT, TaskKind, moves_data
+from hccl_py.enums import POST, WAIT, moves_data
 from hccl_py.program.kernels import kernel
 from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
@@ -75,10 +75,8 @@ def _simulated(
 
 @dataclass(frozen=True, eq=False)
 class TaskCosts:
-    """What every task takes alone, in µs, by row.
-
-    `on_stream` keeps its stream busy; `after` is a post's latency, or the time of an RDMA write on
-    its connection, which `connection` numbers (-1: none).
+    """Times of all tasks by row, in µs: those of `TaskDurations` with jitter, and the queue and the
+    RDMA connection of each (-1: none).
     """
 
     program: Program
@@ -90,16 +88,19 @@ class TaskCosts:
 
     @staticmethod
     def of(program: Program, durations: Durations) -> TaskCosts:
-        """Look every task up, many at a time: what that takes besides stays in the cache."""
-        count = len(program.tasks)
+        """Look every task up, many at a time: all else that it takes stays in the cache."""
+        tasks, count = program.tasks, len(program.tasks)
         queue, connection = np.empty(count, np.int32), np.empty(count, np.int64)
         on_stream, after = np.empty(count), np.empty(count)
-        columns: list[Any] = [queue, on_stream, after, connection]
-        for first in range(0, count, _AT_ONCE):
-            rows = slice(first, min(first + _AT_ONCE, count))
-            for column, found in zip(columns, _looked_up(program, durations, rows), strict=True):
-                column[rows] = found
-        if durations.joins and program.tasks.table.joined.any():
+        is_rdma = np.append(program.transports.is_rdma, False)  # behind the last end: none, -1
+        for rows in _parts(count):
+            columns = _columns(program, durations, rows)
+            on_stream[rows], _, after[rows] = durations.times(columns)
+            sends = is_rdma[tasks.end[rows]] & ((columns.kind == POST) | (after[rows] > 0))
+            connection[rows] = np.where(sends, tasks.end[rows], -1)
+            stream = tasks.table.stream[tasks.instruction[rows]]
+            queue[rows] = tasks.rank[rows] * np.int32(program.streams) + stream
+        if durations.joins and tasks.table.joined.any():
             on_stream = _of_steps(program, on_stream)
         if durations.jitter.spread:
             longer = durations.jitter.of_rows(program, slice(None))
@@ -108,50 +109,46 @@ class TaskCosts:
 
     @cached_property
     def task_us(self) -> Floats:
-        """What of the time on the stream is before a data task's data moves."""
-        tasks, durations = self.program.tasks, self.durations
-        us = durations.task_us[durations.classes(tasks.rank, tasks.end)]
-        us = us * durations.jitter.of_rows(self.program, slice(None))
-        return np.broadcast_to(us, tasks.kind.shape)
+        """The part of the time on the stream before a data task's data moves."""
+        program, durations = self.program, self.durations
+        found = np.empty(len(program.tasks))
+        for rows in _parts(len(found)):
+            found[rows] = durations.times(_columns(program, durations, rows)).task_us
+        return np.asarray(found * durations.jitter.of_rows(program, slice(None)))
 
 
-def _looked_up(program: Program, durations: Durations, rows: slice) -> tuple[npt.NDArray[Any], ...]:
-    """Return the columns of TaskCosts for some rows, without what chance adds."""
-    tasks = program.tasks
-    instruction, end, size = tasks.instruction[rows], tasks.end[rows], tasks.size[rows]
-    kind, stream = tasks.table.kind[instruction], tasks.table.stream[instruction]
-    is_data, is_post = moves_data(kind), kind == TaskKind.NOTIFY_POST
-    of = durations.classes(tasks.rank[rows], end)
-    compute = durations.of_compute(of, tasks.table.duration_us[instruction])
-    on_stream = np.where(is_data, durations.on_stream(kind, of, size), compute)
-    on_stream = np.where(is_post, durations.post_us[of], on_stream)
-    on_stream = np.where(kind == WAIT, durations.wait_us[of], on_stream)
-    after = np.where(is_data, durations.on_connection(kind, of, size), 0.0)
-    latency = durations.of_post(of, durations.pays_alpha(of, tasks.cell[rows]))
-    after = np.where(is_post, latency, after)
-    remote = end >= 0
-    is_rdma = np.zeros(len(kind), np.bool_)
-    is_rdma[remote] = program.transports.is_rdma[end[remote]]
-    connection = np.where(is_rdma & (is_post | (after > 0)), end, -1)
-    queue = tasks.rank[rows] * np.int32(program.streams) + stream
-    return queue, on_stream, after, connection
+def _parts(count: int) -> Iterator[slice]:
+    return (slice(at, min(at + _AT_ONCE, count)) for at in range(0, count, _AT_ONCE))
+
+
+def _columns(program: Program, durations: Durations, rows: slice) -> CostColumns:
+    tasks, instruction = program.tasks, program.tasks.instruction[rows]
+    of = durations.classes(tasks.rank[rows], tasks.end[rows])
+    return CostColumns(
+        tasks.table.kind[instruction],
+        of,
+        tasks.size[rows],
+        tasks.table.duration_us[instruction],
+        durations.pays_alpha(of, tasks.cell[rows]),
+    )
 
 
 def _of_steps(program: Program, on_stream: Floats) -> Floats:
     """Let the last task of every step take as long as the longest, and the others nothing."""
     tasks, queues = program.tasks, queues_of(program)
     rows = queues.rows
-    is_data = moves_data(tasks.kind)[rows]
-    goes_on = (tasks.table.joined[tasks.instruction[rows]] > 0) & is_data
-    goes_on[1:] &= is_data[:-1]
-    goes_on[queues.first[:-1][np.diff(queues.first) > 0]] = False
-    begins = np.flatnonzero(~goes_on)
+    starts = queues.first[:-1][np.diff(queues.first) > 0]
+    joined = tasks.table.joined[tasks.instruction[rows]]
+    begins = step_begins(joined, moves_data(tasks.kind)[rows], starts)
     found = np.zeros(len(rows))
     last = np.append(begins[1:], len(rows)) - 1
     found[rows[last]] = np.maximum.reduceat(on_stream[rows], begins)
     return found
 
 
+# By row: `queue` (rank · streams + stream), `post_of` a wait, `on_stream` and `after` as in
+# TaskCosts, `connection` (-1: none). `order` lists rows so that each comes after all that it waits
+# for. One step for each row; `start`, `end`, `effect` and `behind` are those of a Timeline.
 @kernel
 def _time_tasks(
     order: npt.NDArray[np.int32],
@@ -165,8 +162,9 @@ def _time_tasks(
     ends: int,
     begin: float,
 ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.int32]]:
-    """One pass in topological order; engines only add durations and take maxima."""
-    clock = np.full(queues, begin)
+    """Time tasks in one pass in topological order: only sums and maxima, as in all engines."""
+    # Invariant: clocks, connections and effects are those after all rows that `order` lists before.
+    clock = np.full(queues, begin)  # until when each stream is busy
     busy = np.zeros(ends + 1)  # until when each RDMA connection sends
     last = np.full(ends + 1, -1, np.int32)  # the last write on it
     behind = np.full(len(kinds), -1, np.int32)
@@ -183,6 +181,7 @@ def _time_tasks(
         elif kinds[row] == POST:
             w = connection[row]
             t += on_stream[row]
+            # Over RDMA a post sets out behind the writes before it, and keeps no connection busy.
             effect[row] = (max(t, busy[w]) if w >= 0 else t) + after[row]
             if w >= 0:
                 behind[row] = last[w]
@@ -190,7 +189,7 @@ def _time_tasks(
             t += on_stream[row]
             effect[row] = t
             w = connection[row]
-            if w >= 0:
+            if w >= 0:  # an RDMA write: the stream goes on, the connection sends
                 busy[w] = max(busy[w], t) + after[row]
                 effect[row] = busy[w]
                 behind[row] = last[w]

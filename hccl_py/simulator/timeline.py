@@ -1,9 +1,11 @@
-"""When every task of a program starts and ends."""
+"""Timelines: the start and the end of every task of a program."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +13,9 @@ import numpy.typing as npt
 from hccl_py.clocks.links import Links
 from hccl_py.program.program import Program
 from hccl_py.values import Floats, IntArray
+
+Walk: TypeAlias = Literal["tasks", "batches", "classes"]
+"""Engines, by the unit that each one times."""
 
 if TYPE_CHECKING:
     from hccl_py.simulator.analysis import CriticalPath, LinkUse, StreamUsage, Waits
@@ -34,29 +39,34 @@ class Timeline:
     behind: npt.NDArray[np.int32]
 
     @property
+    def walk(self) -> Walk:
+        """The engine that found the total."""
+        return "tasks"
+
+    @property
     def total_us(self) -> float:
-        """When everything is done."""
+        """The end of all tasks and their effects."""
         return float(max(self.end_us.max(initial=0.0), self.effect_us.max(initial=0.0)))
 
     @property
     def launch_us(self) -> float:
-        """What the launch takes, before all tasks."""
+        """The time of the launch, before all tasks."""
         return self.links.cost.protocols.of(self.program.protocol).launch_us
 
     def _repr_html_(self) -> str:
-        """Return a table of what every rank does with the time, for notebooks."""
+        """Return a picture and a table of each rank's time, for notebooks."""
         from hccl_py.simulator.page import timeline_html
 
         return timeline_html(self)
 
     def usage(self) -> StreamUsage:
-        """Return how long every stream is busy, waits and is idle."""
+        """Return the time that every stream is busy, waits and is idle."""
         from hccl_py.simulator.analysis import usage
 
         return usage(self)
 
     def waits(self) -> Waits:
-        """Return who waits for whom, and how long."""
+        """Return the waits of ranks for each other."""
         from hccl_py.simulator.analysis import waits
 
         return waits(self)
@@ -70,7 +80,7 @@ class Timeline:
         return overruns(self)
 
     def link_use(self) -> LinkUse:
-        """Return what every link carries; ParameterError without a topology."""
+        """Return the bytes over every link; ParameterError without a topology."""
         from hccl_py.simulator.analysis import link_use
 
         return link_use(self)
@@ -88,3 +98,59 @@ class Timeline:
         from hccl_py.simulator.analysis import slack
 
         return slack(self)
+
+
+class LargeTimeline(Timeline):
+    """The timeline of a large program, whose total is known without its tasks: `by_tasks` times
+    these when one of their columns is first read.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        links: Links,
+        walk: Walk,
+        total_us: float,
+        by_tasks: Callable[[], Timeline],
+    ) -> None:
+        known = {"program": program, "links": links, "_by_tasks": by_tasks}
+        for name, value in (known | {"_walk": walk, "_total_us": total_us}).items():
+            object.__setattr__(self, name, value)
+
+    _walk: Walk
+    _total_us: float
+    _by_tasks: Callable[[], Timeline]
+
+    @property
+    def walk(self) -> Walk:
+        """The engine that found the total."""
+        return self._walk
+
+    @property
+    def total_us(self) -> float:
+        """The end of all tasks and their effects."""
+        return self._total_us
+
+    @cached_property
+    def _expanded(self) -> Timeline:
+        return self._by_tasks()
+
+    @property
+    def start_us(self) -> Floats:
+        """The start of every task."""
+        return self._expanded.start_us
+
+    @property
+    def end_us(self) -> Floats:
+        """The end of every task on its stream."""
+        return self._expanded.end_us
+
+    @property
+    def effect_us(self) -> Floats:
+        """The time at which every task takes effect."""
+        return self._expanded.effect_us
+
+    @property
+    def behind(self) -> npt.NDArray[np.int32]:
+        """The RDMA write before every write or post on its connection."""
+        return self._expanded.behind

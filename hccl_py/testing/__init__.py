@@ -1,4 +1,4 @@
-"""The testing kit: what an author of executors tests with.
+"""The testing kit for authors of executors.
 
     from hccl_py.testing import check_executor
 

@@ -22,7 +22,7 @@ def instance(executor: Executor | type[Executor]) -> Executor:
 
 
 def is_legal(op: OpParam, topology: Topology) -> bool:
-    """Whether HCCL would take the parameters."""
+    """True if HCCL takes the parameters."""
     try:
         make_operator(op.name).check(op, topology)
     except HcclError:
@@ -31,7 +31,7 @@ def is_legal(op: OpParam, topology: Topology) -> bool:
 
 
 def suits(executor: Executor | type[Executor], op: OpParam, topology: Topology) -> bool:
-    """Whether the call is legal and the executor takes it."""
+    """True if the call is legal and suits the executor."""
     ready = instance(executor)
     return is_legal(op, topology) and bool(ready.suits(with_levels(ready, op), topology))
 

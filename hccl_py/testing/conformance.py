@@ -1,12 +1,12 @@
-"""The conformance suite: what every executor must hold, one property at a time.
+"""The conformance suite: the properties that every executor must have, one at a time.
 
-    check_executor(MyExecutor)      all of them; ConformanceError says what is wrong
+    check_executor(MyExecutor)      all of them; ConformanceError names each violation
 
 Four properties are views on one sweep over the calls that the executor suits: semantics, races,
 deadlock, resources. `batches` and `numeric` look at the same sweep's recordings and runs with data,
-`rounds` and `in_place` look closer where executors are often wrong, `ends` asks whether platforms
-may come back before a run is over, and `sync_deletion` turns the question round: is everything
-needed that the executor waits for?
+`rounds` and `in_place` look closer where executors are often wrong, `ends` asks whether a platform
+may return before a run is over, and `sync_deletion` asks the reverse: is all of the executor's
+synchronisation needed?
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ GROUPS = {
 
 
 class ConformanceError(AssertionError):
-    """An executor does not hold a property; the text says what is wrong, for people."""
+    """An executor lacks a property; the text names the violation."""
 
 
 class InapplicableError(Exception):
-    """None of the executor's calls has what a property is about; the text says what is missing."""
+    """A property concerns none of the executor's calls; the text says why."""
 
 
 class Suite:
-    """One executor and the calls to look at; what several properties need is computed once.
+    """One executor and its calls; results that several properties need are computed once.
 
     `kept` names synchronisation that stays although nothing needs it, with the reason: the author's
-    line as `file.py:line`, as the property's text has it.
+    line as `file.py:line`, as in the property's text.
     """
 
     def __init__(
@@ -104,15 +104,15 @@ class Suite:
 
 @dataclass(frozen=True)
 class Property:
-    """Something that every executor must hold; `find` returns what is wrong, or an empty text."""
+    """A property of every executor; `find` returns the text of a violation, or an empty one."""
 
     name: str
     meaning: str
     find: Callable[[Suite], str] = field(repr=False)
 
     def check(self, suite: Suite) -> None:
-        """Raise ConformanceError where the executor does not hold it, InapplicableError where it
-        says nothing about the executor.
+        """Raise ConformanceError if the executor violates the property, InapplicableError if none
+        of its calls is concerned.
         """
         try:
             if not suite.space.cases:
@@ -131,12 +131,12 @@ def check_executor(
     properties: Iterable[str] = (),
     kept: Mapping[str, str] | None = None,
 ) -> None:
-    """Check that an executor holds every property, or those that are named.
+    """Check that an executor has every property, or the named ones.
 
     `cases` narrows the sweep, `kept` lists synchronisation that stays although nothing needs it, as
-    {"my_ring.py:31": "why"}. Raises ConformanceError with everything that is wrong.
+    {"my_ring.py:31": "why"}. Raises ConformanceError with all violations.
     """
-    __tracebackhide__ = True  # pytest shows what is wrong, not where we say so
+    __tracebackhide__ = True  # pytest shows the violation, not this frame
     suite, texts = Suite(executor, cases=cases, kept=kept), []
     for chosen in _chosen(properties):
         try:
@@ -161,7 +161,7 @@ def _chosen(names: Iterable[str]) -> list[Property]:
 
 
 def _view(suite: Suite, *names: str) -> str:
-    """Spell the errors of some classes."""
+    """Return the errors of some classes as text."""
     found = tuple(f for f in suite.report.errors if f.name in names)
     return _only_errors(replace(suite.report, findings=found)) if found else ""
 
@@ -202,7 +202,7 @@ def _takes_rounds(suite: Suite, case: Case) -> bool:
     try:
         return suite.record(case).rounds > 1
     except HcclError:
-        return True  # a closer look says why
+        return True  # _closer reports the error
 
 
 def _in_place(suite: Suite) -> str:
@@ -213,8 +213,8 @@ def _in_place(suite: Suite) -> str:
 
 
 def _closer(suite: Suite, cases: list[Case], plain: Callable[[Case], Case]) -> str:
-    """Look at some of the calls, from all over the list; return what is wrong with the first one
-    that is wrong, unless its plain twin is, too, and the sweep says so already.
+    """Look at some of the calls, from all over the list; return the defects of the first wrong one,
+    unless its plain twin is wrong, too, which the sweep has reported already.
     """
     for case in cases[:: -(-len(cases) // CLOSER)]:
         wrong = _wrong(suite, case)
@@ -224,7 +224,7 @@ def _closer(suite: Suite, cases: list[Case], plain: Callable[[Case], Case]) -> s
 
 
 def _wrong(suite: Suite, case: Case) -> str:
-    """Return what the verifier finds in a call, or runs with data under every adversary."""
+    """Return the defects of a call, by the verifier or by runs with data under every adversary."""
     try:
         program = suite.record(case)
     except HcclError as error:
@@ -239,7 +239,7 @@ def _wrong(suite: Suite, case: Case) -> str:
 
 
 def _format_wrong(suite: Suite, case: Case, wrong: WrongResult) -> str:
-    """Say what is wrong in a run, with the shortest schedule that repeats it."""
+    """Return the text of a wrong run, with the shortest schedule that repeats it."""
     program = suite.record(case)
     schedule = shortest(lambda s: not run_numeric(program, [s]).ok, wrong.schedule)
     found = run_numeric(program, [schedule]).wrong or wrong
@@ -247,7 +247,7 @@ def _format_wrong(suite: Suite, case: Case, wrong: WrongResult) -> str:
 
 
 def format_schedule(schedule: Schedule) -> str:
-    """Return a schedule as one writes it in Python."""
+    """Return a schedule as a Python expression."""
     adversary = f"Adversary.{schedule.adversary.name}"
     slow = f", slow={schedule.slow}" if schedule.slow else ""
     if schedule.choices is None:
@@ -258,19 +258,18 @@ def format_schedule(schedule: Schedule) -> str:
 
 def _sync_deletion(suite: Suite) -> str:
     if not suite.report.ok:
-        return "Not tried: only what is right otherwise can miss something. Mend the rest first."
+        return "Not tried: a wrong executor tells nothing here. Fix the other errors first."
     deletions = Deletions(suite.space.cases, suite.record, suite.kept)
     return "\n".join(map(str, deletions.needless))
 
 
 def _ends(suite: Suite) -> str:
-    """Look at small calls of every kind."""
     for case in small_cases(suite.space.cases):
         try:
             program = suite.record(case)
             program.linked.check(program)
         except HcclError:
-            continue  # `batches` or `deadlock` says so
+            continue  # `batches` or `deadlock` reports it
         try:
             check_ends(program)
         except OrchestrationError as error:
@@ -282,7 +281,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property("semantics", "every byte of every output is right", _semantics),
     Property(
         "races",
-        "whatever touches the same memory is ordered",
+        "accesses to the same memory are ordered",
         lambda suite: _view(suite, *GROUPS["races"]),
     ),
     Property(
@@ -292,7 +291,7 @@ PROPERTIES: tuple[Property, ...] = (
     ),
     Property(
         "resources",
-        "what is used was asked for, and exists",
+        "used resources were requested, and exist",
         lambda suite: _view(suite, *GROUPS["resources"]),
     ),
     Property(

@@ -1,9 +1,9 @@
 """Is all of an executor's synchronisation needed? Each line is deleted in turn, and must be missed.
 
-A mutant is noticed where the verifier finds something worse than a hint that it does not find in
-the intact program. One that goes unnoticed in every call is fine only if all that it deletes is
-listed as REDUNDANT_SYNC there. Calls come smallest first, and what one call has noticed is not
-tried again, so that most mutants are verified once.
+A mutant is noticed where the verifier has a warning or error that it does not have for the intact
+program. One that goes unnoticed in every call is fine only if all that it deletes is listed as
+REDUNDANT_SYNC there. Calls come smallest first, and a mutant that one call has noticed is not tried
+again, so that most are verified once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_RANKS = 6
 
 
 class Deletions:
-    """Which mutants of a few calls are noticed, and which are missed by nobody.
+    """The mutants of a few calls that are noticed, and those that are not.
 
     `kept` names lines, as file.py:number, whose synchronisation is not deleted.
     """
@@ -48,10 +48,10 @@ class Deletions:
 
     @property
     def needless(self) -> list[Unnoticed]:
-        """What an author could delete.
+        """The synchronisation that an author could delete.
 
-        The parts of one call that posts and waits, as `exchange` does, are no author's to delete:
-        they count as one.
+        An author cannot delete a part of one call that posts and waits, as `exchange` does: its
+        tasks count as one.
         """
         return [found for found in self.unnoticed.values() if not self._is_part(found.mutant)]
 
@@ -72,13 +72,13 @@ class Deletions:
         )
 
     def _is_kept(self, mutant: Mutant) -> bool:
-        """Whether one of the lines, as folder/file.py:number, is listed with or without folder."""
+        """True if one of the lines, as folder/file.py:number, is listed with or without folder."""
         return any(f"/{line}".endswith(f"/{k}") for line in mutant.lines for k in self._kept)
 
 
 @dataclass
 class Unnoticed:
-    """A mutant that nobody misses: the smallest call, and in how many calls."""
+    """A mutant that goes unnoticed: the smallest call, and the number of calls."""
 
     mutant: Mutant
     case: Case
@@ -96,7 +96,7 @@ class Unnoticed:
 def small_cases(cases: Iterable[Case]) -> Iterator[Case]:
     """Yield the first call of every kind that is small and leaves no rank without data.
 
-    Of a kind are calls with the same layout, links, mode, size of CCL buffers and way to reduce.
+    Calls of one kind share layout, links, mode, size of CCL buffers, and inline reduction.
     """
     full = [case for case in cases if not case.is_trivial and _fills(case)]
     most = max(MOST_RANKS, min((case.topology.size for case in full), default=0))
@@ -111,19 +111,19 @@ def small_cases(cases: Iterable[Case]) -> Iterator[Case]:
 
 
 def _fills(case: Case) -> bool:
-    """Whether a split, at multiples of 128 bytes, gives every rank a part."""
+    """True if a split, at multiples of 128 bytes, gives every rank a part."""
     return case.op.size > 128 * (case.topology.size - 1)
 
 
 class Intact:
-    """A program as it was recorded, to hold its mutants against."""
+    """A program as it was recorded, to compare its mutants with."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
 
     @cached_property
     def report(self) -> Report:
-        """What the verifier finds in it."""
+        """The verifier's report of the program."""
         return verify_program(self.program)
 
     @property
@@ -137,14 +137,12 @@ class Intact:
         return {self.program.lines[number] for number in posts & waits if number >= 0}
 
     def notices(self, mutant: Mutant) -> bool:
-        """Whether the verifier finds more wrong without the mutant's tasks."""
+        """True if the verifier finds more wrong without the mutant's tasks."""
         report = verify_program(mutant.of(self.program))
         return not report.ok or not _bad(report) <= _bad(self.report)
 
     def lists(self, mutant: Mutant) -> bool:
-        """Whether all that the mutant deletes is listed as redundant, as far as a line's counts
-        can tell.
-        """
+        """True if the mutant's tasks are listed as redundant, by the counts of each line."""
         tasks = self.program.tasks
         waits = mutant.rows[tasks.kind[mutant.rows] == TaskKind.NOTIFY_WAIT]
         deleted = Counter(format_line_of(self.program, row) for row in waits.tolist())

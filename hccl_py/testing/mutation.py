@@ -8,8 +8,7 @@ Recorded once, every author's line that posts or waits is a candidate. Mutants o
             the order is lost
     all     all synchronisation between ranks is gone
 
-A program that is as right without some synchronisation as with it does not need it, or nobody
-looks.
+A program that stays right without some synchronisation does not need it, or no check looks at it.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ _LOCAL_MAIN, _LOCAL_SUB = 1 << 20, 1 << 20 | 1
 
 @dataclass(frozen=True, eq=False)
 class Mutant:
-    """Synchronisation to delete: what it is in words, the author's lines, and its task rows.
+    """Synchronisation to delete: a name in words, the author's lines, and the task rows.
 
-    The words tell it from the others, and are the same in all programs of an executor.
+    The words are unique, and the same in all programs of an executor.
     """
 
     words: str
@@ -75,7 +74,6 @@ def _pairs(program: Program) -> Iterator[Mutant]:
 
 
 def _lines(program: Program) -> Iterator[Mutant]:
-    """Group posts and waits by line."""
     rows = _sync_rows(program)
     for (number,), pick in _groups(_line_of(program)[rows][:, None]):
         line = _format(program, number)
@@ -88,7 +86,6 @@ def words_of_line(line: str) -> str:
 
 
 def _all(program: Program) -> Iterator[Mutant]:
-    """Take everything that crosses ranks."""
     rows = _sync_rows(program)
     rows = rows[program.tasks.cell[rows] < program.transports.cells]
     lines = np.unique(_line_of(program)[rows]).tolist()
@@ -108,7 +105,7 @@ def _line_of(program: Program) -> npt.NDArray[np.int32]:
 
 
 def _notifies(program: Program, rows: IntArray) -> IntArray:
-    """Number the notify of every row: its index on the transport, or whose it is in the rank."""
+    """Number the notify of every row: its index on the transport, or a number for its owner."""
     transports, slots = program.transports, program.local_notifies.slots
     cell = program.tasks.cell[rows]
     owner = np.array([_LOCAL_SUB if stream else _LOCAL_MAIN for stream, _ in slots] or [0])

@@ -79,7 +79,7 @@ class Conformance(pytest.Item):
             pytest.skip(str(error))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return what the suite says; a traceback is for defects of hccl-py only."""
+        """Return the suite's text; only a defect of hccl-py itself gets a traceback."""
         from hccl_py.testing.conformance import ConformanceError
 
         if isinstance(excinfo.value, ConformanceError):
@@ -87,7 +87,7 @@ class Conformance(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[str, None, str]:
-        """Return where the test is, for pytest's headings."""
+        """Return the place of the test, for pytest's headings."""
         return self.parent.name if self.parent else "", None, self.name
 
 
@@ -115,7 +115,7 @@ def executors_of(package: str) -> tuple[Any, ...]:
 
 
 def suite_of(executor: Any, package: str, make: type[Suite]) -> Suite:
-    """Return the suite for an executor of a package. Raises UsageError where it is none."""
+    """Return the suite for an executor of a package. Raises UsageError for another object."""
     from hccl_py.errors import HcclError
 
     try:

@@ -3,11 +3,11 @@
 A run makes thousands of choices; few of them matter. `shortest` asks a failing schedule's run for
 its choices and shortens the list while the run still fails:
 
-    cut        what comes after the last choice that matters is 0
+    cut        the choices after the last one that matters, which become 0
     leave out  half of the list, a quarter, ... single choices
-    lower      what is left, to 0 or as near to it as fails
+    lower      the rest, to 0 or to the lowest number that fails
 
-What remains is replayed by `Schedule(choices=...)`, anywhere and at any time.
+The result is replayed by `Schedule(choices=...)`, anywhere and at any time.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ RUNS = 400
 """Runs that shortening may take."""
 
 
-class _Watched(Schedule):
-    """A schedule that knows who chose."""
+class _LoggingSchedule(Schedule):
+    """A schedule that keeps its choosers."""
 
-    choosers: list[_Noted]
+    choosers: list[_LoggingChooser]
 
     def chooser(self) -> Chooser:
-        noted = _Noted(super().chooser())
-        self.choosers.append(noted)
-        return noted
+        chooser = _LoggingChooser(super().chooser())
+        self.choosers.append(chooser)
+        return chooser
 
 
-class _Noted:
-    """Lets another chooser choose and keeps what it chose."""
+class _LoggingChooser:
+    """Keeps the choices of another chooser."""
 
     def __init__(self, chooser: Chooser) -> None:
         self.choices: list[int] = []
@@ -45,15 +45,13 @@ class _Noted:
 
 
 def choices_of(run: Callable[[Schedule], object], schedule: Schedule) -> tuple[int, ...]:
-    """Return the choices that a schedule makes in a run.
-
-    Of several runs, one after the other, those of the last; none where the run's platform does not
-    ask the schedule.
+    """Return the choices that a schedule makes in a run, the last one where `run` makes several;
+    none where the run's platform does not ask the schedule.
     """
-    watched = _Watched(schedule.seed, schedule.adversary, schedule.choices, schedule.slow)
-    object.__setattr__(watched, "choosers", [])
-    run(watched)
-    return tuple(watched.choosers[-1].choices) if watched.choosers else ()
+    logging = _LoggingSchedule(schedule.seed, schedule.adversary, schedule.choices, schedule.slow)
+    object.__setattr__(logging, "choosers", [])
+    run(logging)
+    return tuple(logging.choosers[-1].choices) if logging.choosers else ()
 
 
 def shortest(

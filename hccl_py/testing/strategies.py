@@ -30,7 +30,7 @@ from hccl_py.topology.presets import SELECTED_FOR
 from hccl_py.verifier.sweeps.cases import SMALL_CCL, Case
 
 ALIGN = 128
-"""HCCL cuts slices at multiples of so many bytes."""
+"""Bytes to whose multiples HCCL cuts slices."""
 
 
 @st.composite
@@ -146,7 +146,7 @@ def calls(
 
 
 def _places(executor: Executor | type[Executor]) -> list[Topology]:
-    """Return small topologies that suit an executor which refuses most."""
+    """Return small topologies that suit an executor, for one that refuses most topologies."""
     products = [PRESETS[name] for name in SELECTED_FOR]
     small = [
         Topology(product, servers)
@@ -171,7 +171,7 @@ def schedules(
 ) -> Schedule:
     """Draw an interleaving by its first choices; a failing one shrinks to the few that matter.
 
-    Replay it by what is printed: `Schedule(choices=(0, 3))`.
+    Replay it by the printed schedule: `Schedule(choices=(0, 3))`.
     """
     adversary = draw(st.sampled_from(adversaries))
     made = [draw(st.integers(0, 15)) for _ in range(draw(st.integers(0, length)))]

@@ -1,5 +1,5 @@
-"""Where every rank is: its server, its device there and its superpod, and what a product has room
-for.
+"""The place of every rank: its server, its device there and its superpod; and checks of these
+against a product.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A plane is a small communicator: every rank has an index in it.
 
-    flat            everybody
+    flat            all ranks
     level0          the ranks of one server
     level1          the ranks with the same index in every server of one superpod
     level2          the ranks with the same index in every superpod
@@ -10,8 +10,8 @@ A plane is a small communicator: every rank has an index in it.
     hccs            the ranks of one server once more, by the switch of HCCS: the two dies of a
                     package of A3, which SIO joins on the other planes, meet there, too
     ring0 .. ring3  the ranks of one server in the orders of its rings, each with links of its own
-    back            everybody once more, with links of its own: for what goes the other way at the
-                    same time, on another stream
+    back            all ranks once more, with links of its own: for data that goes the other way at
+                    the same time, on another stream
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ ops take and how its servers are built; the documents of aclrtCreateStream for s
 product page for memory (64 GB of HBM per NPU of an Atlas 800T A2); hcomm's documents for what an
 Ascend 950 reduces over its links. `ring` and `mesh` are networks
 for study: one kind of link, any number of ranks, devices as in Atlas 800T A2 but for their memory,
-which nobody states. Networks that have routes (`torus:4x4`, files) are in `networks/`.
+which has no stated size. Networks that have routes (`torus:4x4`, files) are in `networks/`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from functools import cached_property
 from itertools import product as choices
 
 from hccl_py.enums import DataType, ReduceOp
-
-__all__ = ["DEFAULT_PRESET", "JOINED", "MAX_RANKS", "PRESETS", "ROUTED", "SELECTED_FOR", "Product"]
 
 MAX_RANKS = 65536
 
@@ -35,7 +33,8 @@ _NO_PROD = (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN)
 _ALL_TYPES = frozenset(DataType)
 _BYTE_FLOATS = _types("hif8", "fp8e4m3", "fp8e5m2", "fp8e8m0")
 _CLASSIC_TYPES = _ALL_TYPES - _BYTE_FLOATS
-"""What copies take before the 950: HCCL's check lets int128 through, its documents do not name it.
+"""Types that are copied before the 950: HCCL's check lets int128 through, its documents do not name
+it.
 """
 
 _SIX_TYPES = _types("fp32", "fp16", "int8", "int16", "int32", "bf16")
@@ -43,12 +42,12 @@ _SIX_TYPES = _types("fp32", "fp16", "int8", "int16", "int32", "bf16")
 
 @dataclass(frozen=True)
 class Product:
-    """What selection and orchestration must know of a product.
+    """Facts about a product for selection and orchestration.
 
     `shape` is how the devices of a server are linked: `mesh` (every pair), `ring` (neighbours
     only), `dies` (a switch, and pairs of dies in a package), `8p` (two groups of four), `pcie`,
     `clos` (every pair, and a port of every device to a switch of all servers), `routed` (a network
-    whose routes join everybody).
+    whose routes join all ranks).
 
     `inline` and `rdma_inline` are the reductions that SDMA and RDMA do while they copy,
     `reductions` all that the product's ops take, `copy_types` what the other ops take.
@@ -86,11 +85,11 @@ class Product:
     memory_bytes: int | None = None
 
     def reduces_inline(self, dtype: DataType, op: ReduceOp | None) -> bool:
-        """Whether SDMA copies can reduce this data type with this op on their way."""
+        """Return True if SDMA copies can reduce this data type with this op on their way."""
         return (dtype, op) in self.inline
 
     def reduces_over_rdma(self, dtype: DataType, op: ReduceOp | None) -> bool:
-        """Whether RDMA writes can."""
+        """Return the same for RDMA writes."""
         return (dtype, op) in self.rdma_inline
 
     @cached_property

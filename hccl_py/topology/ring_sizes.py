@@ -1,4 +1,4 @@
-"""How many neighbouring ranks HCCL puts in a ring where servers of Atlas A3 differ in size (ARS).
+"""The number of neighbouring ranks in HCCL's rings where servers of Atlas A3 differ in size (ARS).
 
 All ranks of a superpod, numbered through, are cut to blocks of as many; inside a block data goes
 round in two rings, between blocks by the algorithm of level1. HCCL takes the divisor of the ranks

@@ -1,4 +1,4 @@
-"""Ranks on servers and superpods, what links they have, and their planes (planes.py).
+"""Ranks on servers and superpods, their links, and their planes (planes.py).
 
 Usually ranks are numbered server by server. Sub-communicators and rank tables may place them
 anyhow: then a server has its ranks in rank order.
@@ -30,8 +30,6 @@ from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
     from hccl_py.topology.networks.network import Network
-
-__all__ = ["Topology"]
 
 
 class Topology:
@@ -172,35 +170,35 @@ class Topology:
 
     @cached_property
     def is_even(self) -> bool:
-        """Whether all servers have as many devices and all superpods as many servers, and ranks are
-        numbered server by server: what hierarchical algorithms need.
+        """True if all servers have as many devices and all superpods as many servers, and ranks are
+        numbered server by server, as hierarchical algorithms need.
         """
         pods_in_order = bool((np.diff(self.superpod) >= 0).all())
         return self.has_equal_servers and len(set(self.superpods)) == 1 and pods_in_order
 
     @cached_property
     def has_equal_servers(self) -> bool:
-        """Whether all servers have as many devices, and ranks are numbered server by server."""
+        """True if all servers have as many devices, and ranks are numbered server by server."""
         return len(set(self.servers)) == 1 and self.is_in_server_order
 
     @cached_property
     def is_in_server_order(self) -> bool:
-        """Whether ranks are numbered server by server."""
+        """True if ranks are numbered server by server."""
         return bool((np.diff(self.server) >= 0).all())
 
     @property
     def is_single_server(self) -> bool:
-        """Whether all ranks are in one server."""
+        """True if all ranks are in one server."""
         return len(self.servers) == 1
 
     @property
     def has_mesh(self) -> bool:
-        """Whether the devices of a server reach each other directly."""
+        """True if the devices of a server reach each other directly."""
         return self.product.shape != "ring"
 
     @cached_property
     def level0(self) -> str:
-        """What HCCL takes the links inside a server for: `mesh`, `ring`, `double_ring`, `8p_ring`,
+        """HCCL's name for the links inside a server: `mesh`, `ring`, `double_ring`, `8p_ring`,
         `4p_mesh`, or `whole_ring`, one ring through all servers. Two dies of A3 are a ring: their
         switch joins no pair (`alg_configurator.cc`, IsHCCSSWNumEqualToTwiceSIONum).
         """
@@ -223,19 +221,19 @@ class Topology:
         return RINGS[: len(ring_orders(self.level0, self.servers[0]))]
 
     def reduces_inline(self, dtype: DataType, op: ReduceOp | None) -> bool:
-        """Whether all links that the ranks have can reduce on their way."""
+        """Return True if all links that the ranks have can reduce on their way."""
         return self.product.reduces_inline(dtype, op) and (
             not self.has_rdma or self.product.reduces_over_rdma(dtype, op)
         )
 
     @cached_property
     def has_rdma(self) -> bool:
-        """Whether some pair of ranks is linked by RDMA."""
+        """True if some pair of ranks is linked by RDMA."""
         return bool((self.sdma_groups != self.sdma_groups[0]).any())
 
     @cached_property
     def has_sdma_inside(self) -> bool:
-        """Whether all devices of a server reach each other by SDMA."""
+        """True if all devices of a server reach each other by SDMA."""
         first = np.unique(self.server, return_index=True)[1]
         return bool((self.sdma_groups == self.sdma_groups[first[self.server]]).all())
 
@@ -255,7 +253,7 @@ class Topology:
 
     @property
     def joins_servers(self) -> bool:
-        """Whether a switch joins the servers of a superpod, so that SDMA reaches across them."""
+        """True if a switch joins the servers of a superpod, so that SDMA reaches across them."""
         return self.product.superpod_servers > 0 and self.inter_hccs
 
     def plane(self, name: str) -> PlaneColumns:
@@ -278,8 +276,8 @@ class Topology:
         return self._members[name]
 
     def groups(self, name: str, number: int) -> tuple[int, ...]:
-        """Return how many members of a plane each server (flat) or superpod (level12) has; on other
-        planes all are one group.
+        """Return the sizes of the groups of a plane's members by server (flat) or superpod
+        (level12); on other planes all are one group.
         """
         ranks = self.members(name)[number]
         ranks = ranks[ranks >= 0]
@@ -289,15 +287,13 @@ class Topology:
         return tuple(np.bincount(dense(owner[ranks])).tolist())
 
     def link_kinds(self, ranks: IntArray, peers: IntArray) -> npt.NDArray[np.int8]:
-        """Return how each of `ranks` reaches its peer, a LinkKind for each: SDMA inside a group,
-        else RDMA.
-        """
+        """Return the LinkKind from each of `ranks` to its peer: SDMA inside a group, else RDMA."""
         rdma = self.sdma_groups[ranks] != self.sdma_groups[peers]
         return np.where(rdma, int(LinkKind.RDMA), int(LinkKind.SDMA)).astype(np.int8)
 
     @property
     def has_whole_packages(self) -> bool:
-        """Whether both dies of every package take part."""
+        """True if both dies of every package take part."""
         package = self.server * MAX_DEVICE_ID + self.device_id // 2
         return bool((np.unique(package, return_counts=True)[1] == 2).all())
 

@@ -1,6 +1,6 @@
 """torch's collectives as calls of a communicator that has one local rank.
 
-What HCCL lacks, an op or a type, is an all-gather of bytes and a fold at every rank.
+An op or a type that HCCL lacks is an all-gather of bytes, and a fold at every rank.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from hccl_py.communicator.communicator import Communicator, Result
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.communicator.pending import Result
 from hccl_py.errors import NotSupportedError
 from hccl_py.torch.reductions import TorchReduction
-from hccl_py.torch.tensors import Array, array_of, flat, joined, put, put_parts
+from hccl_py.torch.tensor_arrays import Array, array_of, flat, joined, put, put_parts
 from hccl_py.torch.trace import note
 
 Tensors = Sequence[torch.Tensor]
@@ -84,7 +85,7 @@ def gather(comm: Communicator, outputs: Tensors, input: torch.Tensor, root: int)
 
 
 def scatter(comm: Communicator, output: torch.Tensor, inputs: Tensors, root: int) -> None:
-    """Give every rank its part of what the root has."""
+    """Give every rank its part of the root's tensors."""
     data = flat(output)
     parts = joined(inputs) if _rank(comm) == root else None
     done = comm.scatter([parts], root, out=[data])
@@ -134,7 +135,7 @@ def all_to_all(comm: Communicator, outputs: Tensors, inputs: Tensors) -> None:
 
 
 def barrier(comm: Communicator) -> None:
-    """Let nobody go on before everybody has come."""
+    """Hold every rank until all ranks have made the call."""
     _note("barrier", comm, comm.barrier())
 
 

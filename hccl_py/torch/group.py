@@ -31,7 +31,7 @@ Tensors = list[torch.Tensor]
 
 
 def create(options: Any, settings: Any) -> ProcessGroup:
-    """Make a group of what init_process_group or new_group gives to a backend."""
+    """Make a group from the options that init_process_group or new_group gives to a backend."""
     world = dist.group.WORLD if dist.is_initialized() else None
     known = world.member if isinstance(world, ProcessGroup) else None
     try:
@@ -56,7 +56,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._sequence = 0
         atexit.register(member.shut)
 
-    # ---- who it is ----
+    # ---- names and numbers ----
 
     def getBackendName(self) -> str:
         return "hccl_py"
@@ -95,7 +95,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._sequence
 
     def shutdown(self) -> None:
-        """Let what was called end, then release everything; after a failure wait for nothing."""
+        """Wait for all calls, then release everything; after a failure release it at once."""
         atexit.unregister(self.member.shut)
         if self._messages.has_failed or any(q.has_failed for q in self._queues.values()):
             self.abort()
@@ -105,7 +105,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._messages.close()
 
     def abort(self) -> None:
-        """End whatever runs, at all ranks, and release everything."""
+        """End all running calls, at all ranks, and release everything."""
         self.member.is_over.set()
         for queue in self._queues.values():
             queue.abort()
@@ -202,7 +202,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._pairs(calls.all_to_all, [parts], [output], opts)
 
     def barrier(self, opts: Any = None) -> TorchWork:
-        """Let nobody go on before everybody has come, and the devices are done with all calls."""
+        """Hold every rank until all have made the call, and all calls on devices have ended."""
         for device, queue in self._queues.items():
             if device != CPU:
                 self._submit_to(queue, Communicator.synchronize, [], in_background=False)
@@ -304,7 +304,7 @@ def device_in(tensors: Any) -> torch.device | None:
 
 
 def _reduction(op: Any, dtype: torch.dtype) -> TorchReduction:
-    """Return what torch's reduce op means for a type, or raise in torch's words."""
+    """Return the reduction of torch's reduce op for a type, or raise torch's class of error."""
     try:
         return reduction_of(op, dtype)
     except HcclError as error:

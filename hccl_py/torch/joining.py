@@ -1,4 +1,4 @@
-"""How a process joins a group: from what torch gives a backend to communicators."""
+"""A process joins a group: from torch's options for a backend to communicators."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hccl_py.torch.settings import Settings
 from hccl_py.torch.store import TorchStore
 
 PLATFORMS = {"cpu": "distributed", "npu": "npu"}
-"""What carries tensors of a kind of device."""
+"""The platform that carries tensors, by kind of device."""
 _LAST_REQUEST_S = 1.0
 
 
@@ -47,9 +47,9 @@ class Member:
     store: dist.Store
     presence: Presence
     gate: threading.Lock
-    """Whoever has it uses the store."""
+    """Held by the thread that uses the store."""
     is_over: threading.Event = field(default_factory=threading.Event)
-    """Set when nobody waits for this group any more."""
+    """Set when the group was closed: no thread may wait for it any more."""
 
     @property
     def others(self) -> list[int]:
@@ -87,7 +87,7 @@ class Member:
             self.store.add(f"sent/{self.rank}/{destination}/{tag}", 1)
 
     def announced(self, source: int, tag: int) -> int:
-        """Return how many messages a rank has begun to send here."""
+        """Return the number of messages that a rank has begun to send here."""
         with self.gate:
             return int(self.store.add(f"sent/{source}/{self.rank}/{tag}", 0))
 

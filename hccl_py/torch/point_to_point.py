@@ -1,7 +1,7 @@
 """Sends and receives: a queue and a communicator of two ranks for each sender, receiver and tag.
 
 Both sides open it with their first message. A sender counts its messages in the group's store,
-where a receive from any source looks for one that nobody takes yet.
+where a receive from any source looks for one that no other receive takes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hccl_py.communicator.communicator import Communicator
 from hccl_py.errors import ExecTimeoutError, PeerLostError
 from hccl_py.torch.joining import Member
 from hccl_py.torch.queues import Call, TorchQueue
-from hccl_py.torch.tensors import flat, put
+from hccl_py.torch.tensor_arrays import flat, put
 from hccl_py.torch.work import TorchWork
 
 _FIRST, _SECOND = 0, 1
@@ -81,7 +81,7 @@ class PointToPoint:
         return work
 
     def recv_any(self, tensor: torch.Tensor, tag: int) -> TorchWork:
-        """Receive the next message of whichever rank sends first."""
+        """Receive the next message of the rank that sends first."""
         work = TorchWork([tensor])
 
         def find() -> None:
@@ -94,7 +94,7 @@ class PointToPoint:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a message has ended in a way after which the group cannot be used."""
+        """True if a message has failed so that the group cannot be used any more."""
         return any(queue.has_failed for queue in self._queues.values())
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class PointToPoint:
             return self._queues[way]
 
     def _next_source(self, tag: int) -> int:
-        """Wait for a message that no receive takes yet; return who sends it."""
+        """Wait for a message that no receive takes yet; return its sender."""
         end = time.monotonic() + self._member.seconds
         while time.monotonic() < end and not self._member.is_over.is_set():
             for source in self._member.others:
@@ -145,7 +145,7 @@ class PointToPoint:
             if ended and ended == self._member.others:
                 gone = ", ".join(map(str, ended))
                 raise PeerLostError(
-                    f"Rank {gone}: the process has ended, and nobody is left to send a message.",
+                    f"Rank {gone}: the process has ended, and no rank is left to send a message.",
                     "Its own output says why. Start the job anew.",
                 )
             time.sleep(_POLL_S)

@@ -1,7 +1,7 @@
-"""Whether the processes of a group are still there, before they share memory.
+"""Watches the processes of a group until they share memory.
 
-Every process says in the group's store which it is. Who waits for others to come looks now and then
-whether they still run, where they are on this machine: on another one nobody can see that.
+Every process writes its id to the group's store. A process that waits for others checks now and
+then that they still run, if they are on this machine: on another one that cannot be seen.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from hccl_py.errors import PeerLostError
 
 LOOK_S = 0.1
-"""How long nobody looks again."""
+"""Seconds from one look at the processes to the next."""
 
 _FIRST = "hccl_py/first to end"
 
@@ -25,12 +25,12 @@ _STATE, _STARTED = 0, 19
 """Fields of /proc/PID/stat behind the name: what it is doing, and when it started."""
 
 _ENDED = "ZX"
-"""States of a process that nobody has waited for yet."""
+"""States of a process that has ended, but not yet been waited for."""
 
 
 class Presence:
-    """The processes of a group of torch's, by rank; this one is `rank`. Who has the `gate` uses the
-    store.
+    """The processes of a group of torch's, by rank; this one is `rank`. A thread holds the `gate`
+    while it uses the store.
     """
 
     def __init__(self, store: Any, rank: int, gate: AbstractContextManager[object]) -> None:
@@ -51,8 +51,8 @@ class Presence:
             return [rank for rank in ranks if self._has_ended(rank)]
 
     def check(self, ranks: Iterable[int]) -> None:
-        """Raise PeerLostError where the process of one of these ranks has ended: the first that
-        somebody has missed, because others end then.
+        """Raise PeerLostError where the process of one of these ranks has ended. The error names
+        the process that was missed first, as others end because of it.
         """
         ended = self.ended(ranks)
         if not ended:
@@ -86,9 +86,7 @@ def _key(rank: int) -> str:
 
 
 def _start_of(process: int) -> str:
-    """Return when a process started, which tells it from a later one of the same number; nothing
-    where it has ended.
-    """
+    """Return the start time of a process, which tells it from later ones; empty once ended."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2]
     except (FileNotFoundError, ProcessLookupError):
@@ -99,6 +97,6 @@ def _start_of(process: int) -> str:
 
 @cache
 def _machine() -> str:
-    """Return what tells this machine's processes from those of others."""
+    """Return a name of this machine, or of the container on it."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     return f"{boot} {os.readlink('/proc/self/ns/pid')}"

@@ -23,7 +23,7 @@ class TorchQueue:
         self._communicator: Communicator | None = None
         self._calls = CallQueue()
         self.has_failed = False
-        """Whether a call has ended in a way after which none can be made."""
+        """True if a call has failed so that no other can be made."""
 
     def submit(self, call: Call, work: TorchWork, *, in_background: bool) -> TorchWork:
         """Run a call after those before it; return its work, which has ended unless the call is in
@@ -41,13 +41,13 @@ class TorchQueue:
         return work
 
     def close(self) -> None:
-        """Let what was submitted end, then close the communicator."""
+        """Wait for all submitted calls, then close the communicator."""
         self._calls.end()
         self._calls.run(lambda: None)
         self._release()
 
     def abort(self) -> None:
-        """Fail what has not begun, end what has, and close the communicator."""
+        """Fail the calls that have not begun, end the others, and close the communicator."""
         self._calls.fail_pending()
         if self._communicator is not None:
             self._communicator.abort(f"A rank has given up the process group of {self._name}.")

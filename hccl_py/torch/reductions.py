@@ -10,7 +10,7 @@ import torch
 from torch.distributed import ReduceOp
 
 from hccl_py.errors import NotSupportedError
-from hccl_py.torch.tensors import Array, is_float8
+from hccl_py.torch.tensor_arrays import Array, is_float8
 
 _NAMES = {
     ReduceOp.RedOpType.SUM: "sum",
@@ -79,7 +79,7 @@ class TorchReduction:
 
 
 def reduction_of(op: Any, dtype: torch.dtype) -> TorchReduction:
-    """Return what torch's reduce op means for a type; NotSupportedError where it means nothing."""
+    """Return the reduction of torch's reduce op for a type; NotSupportedError if there is none."""
     kind = getattr(op, "op", op)
     if kind not in _NAMES:
         raise NotSupportedError(

@@ -1,4 +1,4 @@
-"""What a program may set for the communicators behind its groups."""
+"""Settings of a program for the communicators behind its groups."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from torch.distributed import ReduceOp
 
 from hccl_py.communicator.communicator import Communicator
 from hccl_py.errors import NotSupportedError
-from hccl_py.torch.tensors import flat, is_on_host
+from hccl_py.torch.tensor_arrays import flat, is_on_host
 from hccl_py.torch.trace import note
 
 

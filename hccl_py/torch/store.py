@@ -15,10 +15,10 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 2e-4, 1e-2
 
 
 class TorchStore:
-    """A store of torch.distributed, such as its TCPStore; `prefix` keeps its keys apart. Who waits
-    for a key calls `look` again and again, which raises where nobody will set it.
+    """A store of torch.distributed, such as its TCPStore; `prefix` keeps its keys apart. A wait
+    for a key calls `look` again and again, which raises where no process can set it any more.
 
-    Whoever has the `gate` keeps others out of the store: a thread that is in it when the process
+    A thread with the `gate` keeps others out of the store: a thread that is in it when the process
     ends would end it with SIGABRT.
     """
 
@@ -47,7 +47,7 @@ class TorchStore:
                 self.look()
                 if time.monotonic() > end:
                     raise ExecTimeoutError(
-                        f"Nobody set {key!r} in the job's store within {timeout_s:g} s.",
+                        f"No process set {key!r} in the job's store within {timeout_s:g} s.",
                         "A process of the job has not come this far: its own output says why.",
                     )
                 time.sleep(pause)

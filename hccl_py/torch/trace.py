@@ -1,4 +1,4 @@
-"""What the calls of this process ran: kept for the last ones, for people and tests."""
+"""Records of this process's last calls and the programs that they ran, for people and tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hccl_py.communicator.communicator import Result
+from hccl_py.communicator.pending import Result
 from hccl_py.enums import TaskKind
 from hccl_py.program.program import Program
 from hccl_py.selection import Selection
@@ -59,15 +59,15 @@ _traces: deque[CallTrace] = deque(maxlen=TRACES)
 
 
 def note(call: str, rank: int, result: Result, folded: bool = False) -> None:
-    """Keep what a call ran."""
+    """Keep the trace of a call."""
     _traces.append(CallTrace(call, rank, result.selection, result.program, folded))
 
 
 def last_trace() -> CallTrace | None:
-    """Return what the last collective of this process ran; None before the first."""
+    """Return the trace of this process's last collective; None before the first."""
     return _traces[-1] if _traces else None
 
 
 def traces() -> tuple[CallTrace, ...]:
-    """Return what the last calls ran, the oldest first."""
+    """Return the traces of the last calls, the oldest first."""
     return tuple(_traces)

@@ -75,7 +75,7 @@ class TorchWork(dist.Work):  # type: ignore[misc]
 
     @property
     def ends_group(self) -> bool:
-        """Whether the call has ended in a way after which the group cannot be used."""
+        """True if the call has failed so that the group cannot be used any more."""
         return self._error is not None and isinstance(self._error.__cause__, _LAST_ERRORS)
 
     def is_success(self) -> bool:
@@ -91,7 +91,7 @@ class TorchWork(dist.Work):  # type: ignore[misc]
         self.wait()
 
     def source_rank(self) -> int:
-        """Return who sent what a receive from any source took."""
+        """Return the rank that sent the message of a receive."""
         return self.source
 
     _source_rank = source_rank

@@ -20,7 +20,7 @@ CHUNK = 1 << 16
 
 
 def resources(program: Program) -> list[dict[str, int]]:
-    """Return what every rank declares: sub streams, notifies, transports, scratch bytes."""
+    """Return the resources of every rank: sub streams, notifies, transports, scratch bytes."""
     declared = program.declared
     columns = {
         "rank": np.arange(program.ranks),
@@ -92,7 +92,7 @@ def _ranges(
     is_data: npt.NDArray[np.bool_],
     away: npt.NDArray[np.bool_],
 ) -> Column:
-    """Return whose memory, which buffer and where in it; None for tasks that move nothing."""
+    """Return the rank, buffer and offset of tasks' memory; None for tasks that move nothing."""
     tasks, buffers = program.tasks, program.buffers
     rank = np.where(away, tasks.peer[rows], tasks.rank[rows]).tolist()
     number = getattr(tasks.table, f"{side}_buffer")[tasks.instruction[rows]].tolist()

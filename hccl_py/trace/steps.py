@@ -1,4 +1,4 @@
-"""Tasks of a scene one by one, in the form that people look at."""
+"""Tasks of a scene one by one, in a form for people."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hccl_py.values import IntArray
 
 
 class TaskPlace(NamedTuple):
-    """Where a task is: the `number`-th on a stream of a rank, from 0; stream 0 is main."""
+    """The place of a task: the `number`-th on a stream of a rank, from 0; stream 0 is main."""
 
     rank: int
     stream: int
     number: int
 
 
-class Step(NamedTuple):
+class TraceStep(NamedTuple):
     """One task. `at_us` is when it shows: a wait at its end, anything else at its start; inf for a
     task that never ends. `state` is that of its bar.
 
@@ -49,8 +49,8 @@ class Step(NamedTuple):
     state: int
 
 
-def steps_of(scene: Scene, bars: Iterable[int]) -> list[Step]:
-    """Return what a scene says of some bars, its texts made printable."""
+def steps_of(scene: Scene, bars: Iterable[int]) -> list[TraceStep]:
+    """Return the tasks of some bars, with texts made printable."""
     return [_step_of(scene, int(bar)) for bar in bars]
 
 
@@ -67,7 +67,7 @@ def bars_in_time(scene: Scene, rank: int) -> IntArray:
     return found
 
 
-def _step_of(scene: Scene, bar: int) -> Step:
+def _step_of(scene: Scene, bar: int) -> TraceStep:
     bars = scene.bars
     kind, peer = TaskKind(int(bars.kind[bar])), int(bars.peer[bar])
     label, source, notify = int(bars.label[bar]), int(bars.source[bar]), int(bars.notify[bar])
@@ -79,7 +79,7 @@ def _step_of(scene: Scene, bar: int) -> Step:
         stop = to + (size if into < 0 else into)
         src = ByteRange(int(bars.src_rank[bar]), int(bars.src_buffer[bar]), from_, from_ + size)
         dst = ByteRange(int(bars.dst_rank[bar]), int(bars.dst_buffer[bar]), to, stop)
-    return Step(
+    return TraceStep(
         place=_place_of(scene, bar),
         kind=kind,
         size=size,

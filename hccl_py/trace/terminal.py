@@ -11,12 +11,12 @@ from rich.text import Text
 
 from hccl_py.enums import TaskKind
 from hccl_py.program.program import Program
-from hccl_py.trace.columns import draw_columns
 from hccl_py.trace.document import resources
-from hccl_py.trace.gantt.drawing import format_runs
+from hccl_py.trace.gantt.chart import format_runs
 from hccl_py.trace.scene import Scene
+from hccl_py.trace.side_by_side import draw_columns
 from hccl_py.trace.steps import bars_in_time, steps_of
-from hccl_py.trace.table import list_tasks
+from hccl_py.trace.task_list import list_tasks
 from hccl_py.trace.units import format_size
 from hccl_py.trace.words import Words
 from hccl_py.values import IntArray
@@ -26,7 +26,7 @@ MOST_STREAMS = 16
 
 
 def draw_resources(program: Program) -> RenderableType:
-    """Return what ranks need, one line per group of ranks that need the same."""
+    """Return the resources of ranks, one line per group of ranks with the same."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for row in resources(program):
         rank, *needs = row.values()
@@ -77,7 +77,7 @@ def format_each(ranks: list[int]) -> str:
 
 
 def _headline(scene: Scene, rank: int, bars: IntArray) -> Text:
-    """Return how many tasks of which kind the rank has."""
+    """Return the number of the rank's tasks by kind."""
     kinds = Counter(scene.bars.kind[bars].tolist())
     counts = ", ".join(f"{n} {TaskKind(kind).spelling}" for kind, n in kinds.most_common())
     text = Text.assemble((f"rank {rank}", "bold"), f": {len(bars)} tasks")

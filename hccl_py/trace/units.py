@@ -1,4 +1,6 @@
-"""Bytes and microseconds as people read them."""
+"""Bytes, microseconds and runs of numbers as people read them."""
+
+from collections.abc import Sequence
 
 
 def format_size(size: int) -> str:
@@ -15,3 +17,19 @@ def format_time(microseconds: float) -> str:
         return f"{microseconds:.1g}"
     decimals = 2 if microseconds < 1e4 else 1 if microseconds < 1e5 else 0
     return f"{microseconds:.{decimals}f}"
+
+
+def runs_of_numbers(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first and the last number of every run in sorted numbers: 0, 2, 3 are two runs."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return runs
+
+
+def format_run(first: int, last: int) -> str:
+    """Return `3` or `0-7`."""
+    return str(first) if first == last else f"{first}-{last}"

@@ -11,11 +11,11 @@ from hccl_py.printable import brief
 from hccl_py.program.describe import BUFFER_WORDS, ByteRange, format_stream
 from hccl_py.program.transports import NOTIFY_NAMES
 from hccl_py.trace.scene import Scene
-from hccl_py.trace.steps import Step
+from hccl_py.trace.steps import TraceStep
 from hccl_py.trace.units import format_size, format_time
 
 MARKS = ("", "wait", "compute", "copy", "transfer", "reduce", "stuck")
-"""What a stream can be busy with, the more telling the later; `stuck` is a wait that never ends."""
+"""Kinds of work of a stream, the more telling the later; `stuck` is a wait that never ends."""
 
 _MARK_STYLES = {
     "wait": "dim",
@@ -38,7 +38,7 @@ def mark_of(kind: TaskKind) -> str:
     return {TaskKind.NOTIFY_WAIT: "wait", TaskKind.COMPUTE: "compute"}.get(kind, "")
 
 
-def style_of(step: Step) -> str:
+def style_of(step: TraceStep) -> str:
     """Return the colour of a task: the article's blue, green and orange, magenta for reductions."""
     if step.kind in (TaskKind.NOTIFY_POST, TaskKind.NOTIFY_WAIT):
         return "yellow" if step.peer is None else "cyan"
@@ -80,17 +80,17 @@ class Words:
         """Return the character of a member of `MARKS`, and its colour."""
         return self._marks[name], _MARK_STYLES.get(name, "")
 
-    def column(self, step: Step, pair: str, width: int) -> str:
+    def column(self, step: TraceStep, pair: str, width: int) -> str:
         """Return the longest form that fits; `pair` names a post and its wait on the same rank."""
         forms = self._data_forms(step) if step.kind.moves_data else self._sync(step, pair)
         return next((form for form in forms if len(form) <= width), forms[-1][:width])
 
-    def inside(self, step: Step, width: int) -> str:
-        """Return what stands in a bar: the longest form that fits, or nothing."""
+    def inside(self, step: TraceStep, width: int) -> str:
+        """Return the text in a bar: the longest form that fits, or an empty one."""
         return next((form for form in self._inner_forms(step) if cell_len(form) <= width), "")
 
-    def line(self, step: Step) -> tuple[str, str]:
-        """Return what a task does, with memory or with its other end, in two parts."""
+    def line(self, step: TraceStep) -> tuple[str, str]:
+        """Return a task in words, with its memory or its other end, in two parts."""
         if step.src and step.dst:
             src, dst = self._range(step, step.src), self._range(step, step.dst)
             is_late = step.effect_us > step.end_us
@@ -101,7 +101,7 @@ class Words:
         arrow = self.back if step.kind is TaskKind.NOTIFY_WAIT else self.arrow
         return f"{self._verb(step)} {arrow} {self._partner(step)}", ""
 
-    def _inner_forms(self, step: Step) -> list[str]:
+    def _inner_forms(self, step: TraceStep) -> list[str]:
         if step.kind is TaskKind.COMPUTE:
             us = f"{step.end_us - step.start_us:g} us"
             return [f"{step.label} {us}", step.label, us] if step.label else [f"compute {us}", us]
@@ -111,7 +111,7 @@ class Words:
         whole = self._sync(step, "")
         return [*whole, whole[0].rpartition(" ")[2] if step.peer is not None else ""]
 
-    def _data_forms(self, step: Step) -> list[str]:
+    def _data_forms(self, step: TraceStep) -> list[str]:
         assert step.src
         assert step.dst
         kind, size = step.kind.spelling, format_size(step.size)
@@ -126,7 +126,7 @@ class Words:
             kind,
         ]
 
-    def _sync(self, step: Step, pair: str) -> list[str]:
+    def _sync(self, step: TraceStep, pair: str) -> list[str]:
         if step.kind is TaskKind.COMPUTE:
             return [f"compute {step.end_us - step.start_us:g}"]
         verb, arrow = self._verb(step), self.frm if step.kind is TaskKind.NOTIFY_WAIT else self.to
@@ -136,7 +136,7 @@ class Words:
             return [f"{verb} {step.notify}", f"{verb} {arrow}?"]
         return [" ".join(filter(None, [verb, pair, f"{arrow}{self.stream(step.partner.stream)}"]))]
 
-    def _verb(self, step: Step) -> str:
+    def _verb(self, step: TraceStep) -> str:
         """Return the article's name: TxAck posts a peer's Ack, RxAck waits for one's own."""
         is_wait = step.kind is TaskKind.NOTIFY_WAIT
         if step.peer is None:
@@ -144,14 +144,14 @@ class Words:
         prefix = "Rx" if is_wait else "Tx"
         return prefix + (step.notify if step.notify in NOTIFY_NAMES else f" {step.notify}")
 
-    def _partner(self, step: Step) -> str:
+    def _partner(self, step: TraceStep) -> str:
         if step.partner is None:
-            return "nobody" if step.peer is None else f"rank {step.peer}, unmatched"
+            return "unmatched" if step.peer is None else f"rank {step.peer}, unmatched"
         rank, stream, number = step.partner
         where = f"{self.stream(stream)} #{number}"
         return where if rank == step.place.rank else f"rank {rank} {where}"
 
-    def _range(self, step: Step, memory: ByteRange) -> str:
+    def _range(self, step: TraceStep, memory: ByteRange) -> str:
         whose = f"rank {memory.rank} " if memory.rank != step.place.rank else ""
         start, stop = format_size(memory.start), format_size(memory.stop)
         return f"{whose}{self._buffers[memory.buffer]}[{start}:{stop}]"

@@ -1,4 +1,4 @@
-"""Comparing the ways in which a call can run, by simulation, and choosing among them."""
+"""Comparison of the executors that can run a call, by simulation, and choice among them."""
 
 from hccl_py.tuning.candidates import Candidate, candidates
 from hccl_py.tuning.points import Outcome, Point, evaluate

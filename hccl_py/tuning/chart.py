@@ -18,8 +18,8 @@ UNICODE, ASCII = tuple("●○·│└─"), tuple("*o.|+-")
 
 
 def chart(found: Comparison, width: int, *, unicode: bool = True) -> list[str]:
-    """Return the lines of a chart that fits into so many columns: the winners, what HCCL's rules
-    choose, and everything else.
+    """Return the lines of a chart that fits into so many columns: the winners, the choice of HCCL's
+    rules, and the others.
     """
     best, rules, other, side, corner, line = UNICODE if unicode else ASCII
     sizes = list(found.by_size)

@@ -1,4 +1,4 @@
-"""Selection by cost: the fastest executor by simulation, or what a tuning table says.
+"""Selection by cost: the fastest executor by simulation, or the one of a tuning table.
 
 A chooser has a method like `hccl_py.selection.select`; a communicator's planner asks it instead
 of HCCL's rules where the caller names no executor.
@@ -23,28 +23,28 @@ from hccl_py.orchestration.allowance import Allowance, TooMuchError
 from hccl_py.plugins.discovery import Registered, Registry
 from hccl_py.selection.answer import Rejected, Selection
 from hccl_py.selection.gathering import gather_facts
-from hccl_py.selection.order import breaks_order
 from hccl_py.selection.select import select
+from hccl_py.selection.sum_order import breaks_order
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator.bounds import lower_bound
 from hccl_py.topology.topology import Topology
 from hccl_py.trace.units import format_size
 from hccl_py.tuning.candidates import Candidate, candidates
 from hccl_py.tuning.recording import recorded, rounded_us, uncontended_us
-from hccl_py.tuning.table import Entry, Range, Shape, TuningTable
+from hccl_py.tuning.table import Shape, SizeRange, TuningEntry, TuningTable
 
 RULES, COST = "rules", "cost"
 
 MOST_INSTRUCTIONS = 50_000
-"""What is recorded of one candidate at most; what HCCL's rules choose has no limit. A count, as the
-choice may not depend on the machine.
+"""Instructions that are recorded for one candidate at most, but for the choice of HCCL's rules; a
+count, since selection must not depend on the machine.
 """
 
 _MOST = f"{MOST_INSTRUCTIONS:,}".replace(",", " ")
 
 
 def chooser_of(selection: PathLike | TuningTable, cost: CostModel | None) -> ExecutorChooser | None:
-    """Return what chooses executors: nothing for `rules`, where HCCL's do.
+    """Return the chooser of executors; None for `rules`, HCCL's own.
 
     `cost` is the model to choose by, for `cost`. Raises ParameterError for anything else that is no
     file, FileError for a file that is no tuning table.
@@ -80,16 +80,16 @@ def format_selection(selection: PathLike | TuningTable) -> str:
 
 @dataclass(frozen=True)
 class _TimedCandidate:
-    """A candidate and what it takes."""
+    """A candidate and its simulated time."""
 
     candidate: Candidate
     us: float
     is_wrong: bool
-    """Whether that is less than any right algorithm takes."""
+    """True if that is less than the lower bound of any right algorithm."""
 
     @property
     def rank(self) -> tuple[bool, float, bool, str]:
-        """The smallest is taken: of equal times HCCL's choice, then by name."""
+        """The order in which candidates win: by time, then HCCL's choice, then by name."""
         is_hccl = self.candidate.is_hccl
         return self.is_wrong, rounded_us(self.us), not is_hccl, self.candidate.name
 
@@ -99,13 +99,13 @@ class _TimedCandidate:
 
 
 class ByCost:
-    """Takes what a simulation without contention finds to be the fastest, counting no less than the
-    busiest link of a program needs.
+    """Takes the candidate that is the fastest by simulation without contention, where a time is at
+    least that of the busiest link.
 
-    All executors that suit take part, those of plugins too, but for those that break what
-    HCCL_DETERMINISTIC asks for, and for those that record very much. Who takes less than the
-    lower bound cannot be right, and comes last. `cost` is the model of the topology's product where
-    none is given.
+    All executors that suit take part, those of plugins too, except those that break the order that
+    HCCL_DETERMINISTIC asks for, and those that record very much. A candidate that takes less than
+    the lower bound cannot be right, and comes last. `cost` is by default the model of the
+    topology's product.
     """
 
     def __init__(self, cost: CostModel | None = None) -> None:
@@ -163,7 +163,7 @@ def _simulated(
     candidate: Candidate,
     cost: CostModel,
 ) -> float:
-    """Return what a candidate takes, in microseconds; its program is not kept."""
+    """Return the time of a candidate in microseconds; its program is not kept."""
     allowance = None if candidate.is_hccl else Allowance(MOST_INSTRUCTIONS)
     planner = Planner(topology, config, registry, GROUP_NAME, allowance=allowance)
     plan = recorded(planner, op, candidate.executor, candidate.levels)
@@ -189,7 +189,7 @@ def _reason(
 def _with_times(
     selection: Selection, timed: list[_TimedCandidate], failed: Mapping[str, str], cost: CostModel
 ) -> Selection:
-    """Return the selection, saying of the others what they take."""
+    """Return the selection with the times of the other candidates as reasons."""
     reasons = dict(failed)
     for one in sorted(timed, key=lambda one: one.rank, reverse=True):
         reasons[one.candidate.executor] = f"by {cost.name} takes {one}"
@@ -204,8 +204,8 @@ def _with_times(
 
 
 class ByTable:
-    """Takes what a tuning table has for the call, else what HCCL's rules choose; `name` is the
-    table's, for reasons.
+    """Takes the executor that a tuning table has for the call, else the choice of HCCL's rules;
+    `name` is the table's, for reasons.
 
     Of the entries for the op, mode, topology and HCCL_DETERMINISTIC, the nearest is taken: the same
     reduction or one that links do alike, the same data type or the one nearest in size, the nearest
@@ -249,11 +249,13 @@ class ByTable:
         return replace(chosen, reasons=(note, *chosen.reasons)), registered
 
 
-def nearest(table: TuningTable, op: OpParam, topology: Topology, config: Config) -> Entry | None:
+def nearest(
+    table: TuningTable, op: OpParam, topology: Topology, config: Config
+) -> TuningEntry | None:
     """Return the entry of a table that is nearest to a call, if any is for its topology."""
     shape = Shape.of(topology)
 
-    def distance(entry: Entry) -> tuple[int | bool, ...]:
+    def distance(entry: TuningEntry) -> tuple[int | bool, ...]:
         reduce = None if op.reduce is None else op.reduce.spelling
         dtype = DataType.parse(entry.dtype)
         return (
@@ -274,8 +276,8 @@ def nearest(table: TuningTable, op: OpParam, topology: Topology, config: Config)
     return min(fitting, key=distance, default=None)
 
 
-def _reduces_alike(entry: Entry, op: OpParam, topology: Topology) -> bool:
-    """Whether links reduce inline for both an entry and a call, or for neither."""
+def _reduces_alike(entry: TuningEntry, op: OpParam, topology: Topology) -> bool:
+    """True if links reduce inline for both an entry and a call, or for neither."""
     if op.reduce is None or entry.reduce_op is None:
         return op.reduce is None and entry.reduce_op is None
     theirs = DataType.parse(entry.dtype), ReduceOp.parse(entry.reduce_op)
@@ -283,20 +285,20 @@ def _reduces_alike(entry: Entry, op: OpParam, topology: Topology) -> bool:
 
 
 def _broken(
-    found: Range, op: OpParam, topology: Topology, config: Config, registry: Registry
+    found: SizeRange, op: OpParam, topology: Topology, config: Config, registry: Registry
 ) -> str:
-    """Return why what a table has cannot be taken; empty if it can."""
+    """Return the reason why the executor of a table cannot be taken; empty if it can."""
     try:
         one, registered = select(
             op, topology, config, registry, found.executor, levels=found.levels
         )
     except HcclError as error:
         return f"names {found.executor}, which cannot be taken: {error.message.rstrip('.')}"
-    broken = breaks_order(registered.executor, gather_facts(op, topology, config))
+    broken = breaks_order(registered, gather_facts(op, topology, config))
     return f"names {one.executor}, which {broken}" if broken else ""
 
 
-def format_range(entry: Entry, found: Range) -> str:
+def format_range(entry: TuningEntry, found: SizeRange) -> str:
     """Return `for sizes from 4K to 65535 bytes`."""
     after = [other.from_bytes for other in entry.ranges if other.from_bytes > found.from_bytes]
     last = f" to {format_size(after[0] - 1)} bytes" if after else " bytes on"

@@ -1,14 +1,14 @@
-"""Comparing: every way in which a call can run, at every size, by simulation.
+"""Comparison of all candidates for a call, at every size, by simulation.
 
     call = CallSpec("all_reduce", cluster=ClusterSpec(ranks=8))
     found = compare(Point(call=call, cost=CostModel.of("atlas-800t-a2")), [1 << 20])
 
-A candidate has a limited effort, in seconds of a core (see `timing`); who is the fastest somewhere
-has as much again for each size that it lacks. What is left out is told. With a file there is no
-limit: every point is timed, and a comparison that was killed goes on.
+A candidate has a limited effort, in seconds of a core (see `timing`); one that is the fastest at
+some size has as much again for each size that it lacks. Omissions are listed. With a file there is
+no limit: every point is timed, and a comparison that was killed goes on.
 
-Without contention links carry any number of flows at once, and no machine does that: a time that is
-less than what the program's busiest link needs counts as that.
+Without contention links carry any number of flows at once, which no machine can: a time below that
+of the program's busiest link counts as the link's.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Row:
 
     @property
     def time_us(self) -> float:
-        """The simulated time, or what the busiest link needs where that is more."""
+        """The simulated time, or that of the busiest link where that is longer."""
         return self.outcome.time_us
 
     @property
@@ -74,8 +74,9 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All rows by size, the fastest first; what was left out, and notes on what HCCL does. `op` is
-    the call at the smallest size.
+    """All rows by size, the fastest first; candidates left out, and notes on the choices of HCCL.
+
+    `op` is the call at the smallest size.
     """
 
     point: Point
@@ -101,16 +102,16 @@ class Comparison:
 
     @cached_property
     def hccl(self) -> dict[int, Row]:
-        """What HCCL's rules choose at each size where that was timed."""
+        """The choice of HCCL's rules at each size where it was timed."""
         return {row.bytes: row for row in self.rows if row.candidate.is_hccl}
 
     @property
     def remarks(self) -> list[str]:
-        """What there is to say below a table of the rows."""
+        """Remarks for below a table of the rows."""
         return [*self._by_link(), *self.notes, *self._left_out()]
 
     def _by_link(self) -> list[str]:
-        """Name whose times are those of their busiest links."""
+        """Name the candidates whose times are those of their busiest links."""
         bound = [
             row for row in self.rows if row.outcome.busiest_us > (row.outcome.simulated_us or 0)
         ]
@@ -123,9 +124,7 @@ class Comparison:
         ]
 
     def _left_out(self) -> list[str]:
-        """Say what was left out, candidates with the same reason together, and who of them is the
-        fastest where it was timed.
-        """
+        """Name the candidates left out by reason, and mark those that are the fastest elsewhere."""
         best = {row.candidate.name for row in self.winners.values()}
         reasons: dict[str, list[str]] = {}
         for one in self.left_out:
@@ -138,9 +137,7 @@ class Comparison:
         ]
 
     def cost_of_rules(self, size: int) -> float | None:
-        """Return the time of what HCCL's rules choose over that of the winner; None where it was
-        not timed.
-        """
+        """Return the time of HCCL's choice over that of the winner; None where it was not timed."""
         chosen, best = self.hccl.get(size), self.winners[size]
         return chosen.time_us / best.time_us if chosen and best.time_us else None
 
@@ -165,8 +162,7 @@ def compare(
     timed, but those that it has. The work is done by `pool`, or by `jobs` processes, or by as many
     as there are cores; with one job and no file in this process. `progress` is called with how many
     candidates, or points of the file, are done, and of how many. Raises ParameterError for unknown
-    executors, NotSupportedError where nothing suits, what `select` raises for an illegal call, and
-    what `sweep` raises.
+    executors, NotSupportedError where nothing suits, and as `select` and `sweep`.
     """
     began = time.perf_counter()
     topology = point.call.topology()
@@ -196,7 +192,7 @@ def compare(
 def _tried(
     todo: list[TimingJob], effort_s: float | None, pool: Executor | None, progress: Progress | None
 ) -> list[Outcomes]:
-    """Time jobs with a limited effort, and again what the fastest lack."""
+    """Time jobs with a limited effort, then the sizes that the fastest ones lack."""
     found: list[Outcomes] = [[] for _ in todo]
     for done, (number, outcomes) in enumerate(timed(todo, effort_s, pool), start=1):
         found[number] = outcomes
@@ -227,14 +223,12 @@ def _planned(
     executors: Collection[str],
     own: str | None,
 ) -> tuple[list[TimingJob], tuple[str, ...]]:
-    """Return the jobs and what is to be said of HCCL's choices; sizes that make the same call are
-    one.
-    """
+    """Return the jobs and notes on HCCL's choices; sizes that make the same call are one."""
     registry, own_name = installed_executors(), ""
     _check_names(point.call.op, executors)
     if own is not None:
         registry, own_name = registry.with_own(author_class(own, "executor"))
-    ways: dict[tuple[str, str], list[tuple[Point, Candidate]]] = {}
+    by_name: dict[tuple[str, str], list[tuple[Point, Candidate]]] = {}
     notes: dict[str, None] = {}
     seen = set()
     for size in sizes:
@@ -251,16 +245,16 @@ def _planned(
             if is_own or one.executor in executors or not executors:
                 executor = own if is_own else one.executor
                 update = {"executor": executor, "levels": one.levels}
-                ways.setdefault((one.executor, one.name), []).append(
+                by_name.setdefault((one.executor, one.name), []).append(
                     (at.model_copy(update=update), one)
                 )
-    if own_name and all(executor != own_name for executor, _ in ways):
+    if own_name and all(executor != own_name for executor, _ in by_name):
         select(op, topology, config, registry, own_name)  # raises where it does not suit
         raise NotSupportedError(
             f"{own_name} adds in another order than HCCL_DETERMINISTIC asks for.",
             "State its order in the class's attribute order, or leave --deterministic out.",
         )
-    todo = [TimingJob.of(way) for way in ways.values()]
+    todo = [TimingJob.of(found) for found in by_name.values()]
     todo.sort(key=lambda job: -sum(job.is_hccl))  # without a limit: they take the longest
     return todo, tuple(notes)
 
@@ -276,7 +270,7 @@ def _check_names(op: str, executors: Collection[str]) -> None:
 
 
 def _notes(chosen: Selection) -> list[str]:
-    """Return why what HCCL takes is not what its rules choose here."""
+    """Return notes on a choice of HCCL that differs from that of its rules here."""
     if chosen.refusal:
         return [f"HCCL refuses the call with {chosen.result}: {chosen.refusal}"]
     if chosen.hccl_executor != chosen.executor:

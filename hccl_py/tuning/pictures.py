@@ -2,7 +2,7 @@
 
 Two panels: time, and bus bandwidth, against data size. The candidates that are the fastest at some
 size have a colour and their name (Okabe and Ito's colours, which colour-blind people can tell
-apart), what HCCL's rules choose has rings, the lower bound is dotted, the others are grey.
+apart), the choice of HCCL's rules has rings, the lower bound is dotted, the others are grey.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ td.name, th.name { text-align: left; }
 
 
 def title_of(found: Comparison) -> str:
-    """Return what was compared."""
+    """Return the op, data type and ranks of a comparison."""
     reduce = found.op.reduce
     what = found.op.name if reduce is None else f"{found.op.name} {reduce.spelling}"
     return f"{what} {found.op.dtype.value}, {found.topology.size} ranks"
 
 
 def subtitle_of(found: Comparison) -> str:
-    """Return on what machine, and by which model."""
+    """Return the machine and the cost model of a comparison."""
     slow = "".join(f", slow {text}" for text in found.point.slow)
     return (
         f"{found.topology.description}; cost model {found.point.cost.name}, "
@@ -166,7 +166,6 @@ def _panel(
 
 
 def _curves(found: Comparison) -> dict[str, list[Row]]:
-    """Return the rows of each candidate, by size."""
     curves: dict[str, list[Row]] = {}
     for row in found.rows:
         curves.setdefault(row.candidate.name, []).append(row)
@@ -187,7 +186,6 @@ _NAMES = (1, 5)
 
 
 def _table(found: Comparison) -> str:
-    """Return the table of winners."""
     rows = [_cells(found, size) for size in found.by_size]
     lines = [_line("th", _HEAD), *(_line("td", cells) for cells in rows)]
     return '<div class="table"><table>\n' + "\n".join(lines) + "\n</table></div>"

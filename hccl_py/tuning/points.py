@@ -1,7 +1,7 @@
-"""Points: one call on one machine each, and how long it would take.
+"""Points: one call on one machine each, and its simulated time.
 
 A point holds everything that its outcome depends on, so that processes on other machines can time
-it, and its key tells whether that has been done before. The environment has no say.
+it, and its key identifies it in files of sweeps. The environment has no influence.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -24,7 +23,6 @@ from hccl_py.errors import HcclError, NotSupportedError, ParameterError
 from hccl_py.orchestration.allowance import Allowance, TooMuchError
 from hccl_py.plugins.authors import author_class
 from hccl_py.plugins.discovery import installed_executors
-from hccl_py.plugins.executor import choices_of
 from hccl_py.program.program import Program
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator.bounds import MachineLimits
@@ -50,9 +48,9 @@ _NEWER_COSTS = {
 
 
 class Point(BaseModel):
-    """A call to time, without counts of its own and not in place; how it runs; the cost model.
+    """A call to time, without counts and not in place, its executor, and the cost model.
 
-    `executor` is a name, or `module:Class` of the current folder; without it HCCL's rules choose.
+    `executor` is a name, or `module:Class` of the current folder; without one HCCL's rules choose.
     `levels` has algorithm names for the levels that the executor leaves open.
     `slow` is as `--slow` spells it.
     """
@@ -88,7 +86,7 @@ class Point(BaseModel):
         return self
 
     def _asks_rules(self) -> bool:
-        """Whether the outcome depends on HCCL's rules: they choose the executor, or its levels."""
+        """True if the outcome depends on HCCL's rules: they choose the executor, or its levels."""
         if self.executor is None:
             return True
         return not self.levels and _has_open_levels(self.executor)
@@ -107,11 +105,11 @@ class Point(BaseModel):
 
 def _has_open_levels(name: str) -> bool:
     found = installed_executors().executors.get(name)
-    return found is not None and any(len(ws) > 1 for ws in choices_of(found.executor).values())
+    return found is not None and any(len(ws) > 1 for ws in found.choices.values())
 
 
 def _keyed(config: dict[str, Any]) -> dict[str, Any]:
-    """Return what a key has of settings: those that are newer than keys only where they are set."""
+    """Return the settings for a key: those that are newer than keys only where they are set."""
     usual = Config().model_dump(mode="json")
     found = {n: v for n, v in config.items() if n not in _NEWER or v != usual[n]}
     roce = bool(config["intra_roce_enable"])  # None and False make the same links
@@ -119,8 +117,8 @@ def _keyed(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def keyed_cost(cost: dict[str, Any]) -> dict[str, Any]:
-    """Return what keys and tables have of a cost model: what is newer than they are only where it
-    is stated.
+    """Return the members of a cost model for keys and tables: those that are newer than they are
+    only where they differ from the default.
     """
     usual = COSTS[DEFAULT_COST].model_dump(mode="json")
     return {n: v for n, v in cost.items() if n not in _NEWER_COSTS or v != usual[n]}
@@ -155,11 +153,11 @@ class PointRow(BaseModel):
 
 
 class Outcome(BaseModel):
-    """How long a point takes by the simulator, and how long finding that out took.
+    """The simulated time of a point in µs, and the seconds that recording and simulating took.
 
-    `bytes` is the data size that the call really has. `busiest_us` is what the busiest link of its
-    program needs; an uncontended `simulated_us` may be less, `time_us` is not. `lower_bound_us` is
-    what no algorithm beats on this machine. `error` is one sentence; then there are no times.
+    `bytes` is the data size of the call, `busiest_us` the time of its busiest link; an uncontended
+    `simulated_us` may be less, `time_us` is not. `lower_bound_us` is the least time of any
+    algorithm on this machine. `error` is one sentence; then there are no times.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -180,40 +178,24 @@ class Outcome(BaseModel):
 
     @property
     def time_us(self) -> float:
-        """The simulated time, or what the busiest link needs where that is more."""
+        """The simulated time, or that of the busiest link where that is longer."""
         if self.simulated_us is None:
             raise ValueError(f"there is no time: {self.error}")
         return max(self.simulated_us, self.busiest_us)
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How much may be done for one outcome: instructions to record, and tasks to simulate where
-    links are shared; None: any. Counts, so that what is left out does not depend on the machine.
-    """
-
-    instructions: int | None = None
-    shared_tasks: int | None = None
-
-
-ANY_EFFORT = Effort()
-
-
-def evaluate(point: Point, effort: Effort = ANY_EFFORT) -> Outcome:
+def evaluate(
+    point: Point, allowance: Allowance | None = None, shared_tasks: int | None = None
+) -> Outcome:
     """Record and time one call.
 
-    The outcome says what went wrong with the call, its executor or the machine, and where more
-    effort would be needed than is allowed.
+    The outcome has the error where the call, its executor or the machine fails, and where it takes
+    more than is allowed: instructions to record, which the allowance counts, or tasks to simulate
+    where links are shared. These are counts, so that outcomes do not depend on the machine.
     """
-    return evaluate_counting(point, Allowance(effort.instructions), effort.shared_tasks)
-
-
-def evaluate_counting(
-    point: Point, allowance: Allowance, shared_tasks: int | None = None
-) -> Outcome:
-    """Evaluate a point with an allowance, which counts what is recorded."""
+    allowance = allowance or Allowance()
     try:
-        return _Evaluation(point, allowance, shared_tasks).outcome()
+        return _timed(point, allowance, shared_tasks)
     except HcclError as error:
         message = " ".join(error.message.split())
     except MemoryError:
@@ -223,90 +205,69 @@ def evaluate_counting(
     return Outcome(executor=point.executor or "", error=message)
 
 
-class _Evaluation:
-    """The timing of one point."""
+def _timed(point: Point, allowance: Allowance, shared_tasks: int | None) -> Outcome:
+    """Record, simulate and bound."""
+    call, files = point.call, point.call.cluster.digests()
+    topology = _topology(call.cluster, call.config, files)
+    operator, op = call.operator, call.param(topology.size)
+    began = time.perf_counter()
+    planner = Planner(topology, call.config, installed_executors(), GROUP_NAME, allowance=allowance)
+    plan = recorded(planner, op, _executor(point.executor), point.levels)
+    simulating = time.perf_counter()
+    simulated, busiest = _simulated(point, plan.program, topology, shared_tasks)
+    ended = time.perf_counter()
+    spent = max(simulated, busiest)
+    size = operator.data_size(op, topology.size)
+    algbw = size / spent * 1e-3 if spent else 0.0
+    bound = 0.0
+    if not idle(op):
+        bound = _limits(call.cluster, call.config, point.cost, files).bound(op).time_us
+    return Outcome(
+        bytes=size,
+        executor=plan.selection.executor,
+        algorithm=dict(plan.selection.algorithm),
+        simulated_us=simulated,
+        busiest_us=busiest,
+        algbw_gbps=algbw,
+        busbw_gbps=algbw * operator.bus_factor(topology.size),
+        lower_bound_us=bound,
+        tasks=plan.program.task_count,
+        rounds=plan.program.rounds,
+        record_s=simulating - began,
+        simulate_s=ended - simulating,
+    )
 
-    def __init__(self, point: Point, allowance: Allowance, shared_tasks: int | None) -> None:
-        self.point, self.allowance, self.shared_tasks = point, allowance, shared_tasks
-        call = point.call
-        self.machine = _machine(call.cluster, call.config, point.cost, call.cluster.digests())
-        self.topology = self.machine.topology
-        self.operator = call.operator
-        self.op = call.param(self.topology.size)
 
-    def outcome(self) -> Outcome:
-        """Record, simulate and bound."""
-        began = time.perf_counter()
-        executor = _executor(self.point.executor)
-        plan = recorded(self._planner(), self.op, executor, self.point.levels)
-        simulating = time.perf_counter()
-        self._check(plan.program)
-        simulated, busiest = self._simulate(plan.program)
-        ended = time.perf_counter()
-        spent = max(simulated, busiest)
-        ranks = self.topology.size
-        size = self.operator.data_size(self.op, ranks)
-        algbw = size / spent * 1e-3 if spent else 0.0
-        return Outcome(
-            bytes=size,
-            executor=plan.selection.executor,
-            algorithm=dict(plan.selection.algorithm),
-            simulated_us=simulated,
-            busiest_us=busiest,
-            algbw_gbps=algbw,
-            busbw_gbps=algbw * self.operator.bus_factor(ranks),
-            lower_bound_us=self._bound(),
-            tasks=plan.program.task_count,
-            rounds=plan.program.rounds,
-            record_s=simulating - began,
-            simulate_s=ended - simulating,
-        )
-
-    def _planner(self) -> Planner:
-        config, registry = self.point.call.config, installed_executors()
-        return Planner(self.topology, config, registry, GROUP_NAME, allowance=self.allowance)
-
-    def _check(self, program: Program) -> None:
-        most = self.shared_tasks
-        shared = self.point.network == "contended"
-        if shared and most is not None and program.task_count > most:
-            count, limit = _format_count(program.task_count), _format_count(most)
-            raise NotSupportedError(f"{count} tasks that share links are more than {limit}.")
-
-    def _simulate(self, program: Program) -> tuple[float, float]:
-        """Return the simulated time, and what the busiest link needs where flows do not share."""
-        given = program, self.topology, self.point.cost, Stragglers.parse(self.point.slow)
-        if self.point.network == "contended":
-            return simulate_contended(*given).total_us, 0.0
+def _simulated(
+    point: Point, program: Program, topology: Topology, most_tasks: int | None
+) -> tuple[float, float]:
+    """Return the simulated time, and the time of the busiest link where flows do not share."""
+    given = program, topology, point.cost, Stragglers.parse(point.slow)
+    if point.network != "contended":
         return uncontended_us(*given)
-
-    def _bound(self) -> float:
-        return 0.0 if idle(self.op) else self.machine.limits.bound(self.op).time_us
+    if most_tasks is not None and program.task_count > most_tasks:
+        count, limit = _format_count(program.task_count), _format_count(most_tasks)
+        raise NotSupportedError(f"{count} tasks that share links are more than {limit}.")
+    return simulate_contended(*given).total_us, 0.0
 
 
 def _executor(name: str | None) -> Any:
-    """Return what planners take: a name, or an author's class."""
+    """Return a name, or the class of an author, for planners."""
     return name if name is None or ":" not in name else author_class(name, "executor")
 
 
-class _Machine:
-    """A topology and what it lets through, for all points of one process that share it."""
-
-    def __init__(self, topology: Topology, cost: CostModel) -> None:
-        self.topology, self._cost = topology, cost
-
-    @cached_property
-    def limits(self) -> MachineLimits:
-        """What it lets through."""
-        return MachineLimits.of(self.topology, self._cost)
+@lru_cache(maxsize=8)
+def _topology(cluster: ClusterSpec, config: Config, files: tuple[str, ...]) -> Topology:
+    """Build a topology; `files` are digests of the files that the cluster names."""
+    return cluster.build(config)
 
 
 @lru_cache(maxsize=8)
-def _machine(
+def _limits(
     cluster: ClusterSpec, config: Config, cost: CostModel, files: tuple[str, ...]
-) -> _Machine:
-    """Return a machine; `files` are digests of the files that the cluster names."""
-    return _Machine(cluster.build(config), cost)
+) -> MachineLimits:
+    """Return the limits of the machine with this topology and these costs."""
+    return MachineLimits.of(_topology(cluster, config, files), cost)
 
 
 def _format_count(count: int) -> str:

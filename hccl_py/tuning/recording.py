@@ -1,4 +1,4 @@
-"""Recording and timing one way of a call: what selection by cost and comparisons do alike."""
+"""Recording and timing of one candidate, for selection by cost and for comparisons."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def recorded(
 ) -> Plan:
     """Record a call, by HCCL's rules where no executor is given; raises as `Planner.plan`.
 
-    Many batches cost time, which whoever asks for a candidate counts: they are no warning.
+    Many batches cost time, which callers count: there is no warning of them.
     """
     if idle(op):
         return planner.nothing(op)
@@ -35,7 +35,7 @@ def recorded(
 def uncontended_us(
     program: Program, topology: Topology, cost: CostModel, slow: Stragglers = EVEN
 ) -> tuple[float, float]:
-    """Return the simulated time, and what the program's busiest link needs, which may be more."""
+    """Return the simulated time, and that of the program's busiest link, which may be longer."""
     given = program, topology, cost, slow
     return simulate_batches(*given).total_us, busiest_us(*given)
 

@@ -1,7 +1,7 @@
 """Rows of a sweep on disk: a journal while it runs, one CSV or Parquet file when it has ended.
 
-A row is a point, its key, and its outcome; columns are the members of the two models. What is
-neither number nor text is written as JSON, a model as its name.
+A row is a point, its key, and its outcome; columns are the members of the two models. Values other
+than numbers and texts are written as JSON, a model as its name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, SimpleNamespace, TracebackType, UnionType
@@ -33,7 +33,7 @@ from hccl_py.errors import FileError, ParameterError
 
 SCHEMA = "hccl-py.sweep/1"
 _HEAD = f'{{"schema": "{SCHEMA}"'.encode()
-"""How a journal begins: what breaks off in it is the first line of one, torn."""
+"""The first bytes of a journal."""
 KEY = "key"
 
 Row = dict[str, Any]
@@ -58,15 +58,15 @@ _FIX = "Mend the row or take it out: it is then computed anew."
 
 @dataclass(frozen=True)
 class Column:
-    """What a cell holds: `int`, `float`, `bool`, `str`, or None for JSON; and whether it may be
-    empty.
+    """The type of a column's cells: `int`, `float`, `bool`, `str`, or None for JSON; optional ones
+    may be empty.
     """
 
     kind: type | None
     is_optional: bool
 
     def cell(self, value: Any) -> Any:
-        """Return what is stored of a model's value."""
+        """Return the cell for a model's value."""
         if isinstance(value, BaseModel):
             name: str | None = getattr(value, "name", None)
             return name or value.model_dump_json(exclude_defaults=True)
@@ -93,7 +93,7 @@ Columns = Mapping[str, Column]
 def columns_of(point: type[BaseModel], outcome: type[BaseModel]) -> Columns:
     """Return the columns of a sweep: the key, the point's members, the outcome's.
 
-    What both have is the outcome's; the point's is called `asked_` and the name.
+    Of members with the same name, the point's gets the prefix `asked_`.
     """
     asked = {name: _column(field.annotation) for name, field in point.model_fields.items()}
     found = {name: _column(field.annotation) for name, field in outcome.model_fields.items()}
@@ -157,12 +157,14 @@ class PointFile:
             return {}
         begins = b"" if self.path.suffix == ".csv" else b"PAR1"
         data = read_file(self.path, MOST_BYTES, _SWEEP, begins=begins)
-        return {row[KEY]: row for row in _FORMATS[self.path.suffix].read(self, data)}
+        read, _ = _FORMATS[self.path.suffix]
+        return {row[KEY]: row for row in read(self, data)}
 
     def write(self, rows: Iterable[Row]) -> None:
-        """Write the file as a whole: whoever reads it meanwhile finds the old one."""
+        """Write the file as a whole: readers find the old one until then."""
+        _, write = _FORMATS[self.path.suffix]
         with replacing(self.path, _SWEEP) as part:
-            _FORMATS[self.path.suffix].write(self, part, rows)
+            write(self, part, rows)
 
     def check(self, found: Iterable[object], what: Path) -> None:
         """Refuse a file of other columns."""
@@ -188,12 +190,6 @@ class PointFile:
                     _FIX,
                 ) from None
         return row
-
-
-@dataclass(frozen=True)
-class _Format:
-    read: Callable[[PointFile, bytes], Iterator[Row]]
-    write: Callable[[PointFile, Path, Iterable[Row]], None]
 
 
 def _read_csv(store: PointFile, data: bytes) -> Iterator[Row]:
@@ -257,10 +253,8 @@ def _write_parquet(store: PointFile, path: Path, rows: Iterable[Row]) -> None:
     parquet.write_table(pyarrow.Table.from_arrays(arrays, schema=schema), path)
 
 
-_FORMATS = {
-    ".csv": _Format(_read_csv, _write_csv),
-    ".parquet": _Format(_read_parquet, _write_parquet),
-}
+_FORMATS = {".csv": (_read_csv, _write_csv), ".parquet": (_read_parquet, _write_parquet)}
+"""Readers and writers by suffix."""
 
 
 def _pyarrow() -> Any:
@@ -277,8 +271,8 @@ def _pyarrow() -> Any:
 class Journal:
     """The rows of a sweep that is under way, a line each, next to its file.
 
-    Entering locks it against other processes and reads what an earlier run has left; a last line
-    that was torn is dropped. Raises FileError where the sweep runs already, and for a journal of
+    Entering locks it against other processes and reads the rows of an earlier run, but for a last
+    line that is torn. Raises FileError where the sweep runs already, and for a journal of
     other columns.
     """
 
@@ -288,13 +282,13 @@ class Journal:
         self.rows: dict[str, Row] = {}
 
     def append(self, row: Row) -> None:
-        """Keep a row, whatever happens next to this process."""
+        """Write a row to disk, so that it outlives this process."""
         self.rows[row[KEY]] = row
         cells = dict(zip(self._store.columns, _cells(self._store.columns, row), strict=True))
         self._write(cells)
 
     def remove(self) -> None:
-        """Take the journal away: the file has everything."""
+        """Delete the journal: the file has all rows."""
         self.path.unlink()
 
     def __enter__(self) -> Journal:

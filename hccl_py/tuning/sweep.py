@@ -70,7 +70,7 @@ def sweep(
 
     The file ends in .csv or .parquet; rows that it has of other points stay, at its end. Without an
     executor there is a process for each core. `evaluate` is a function that can be pickled; where
-    it raises, the row says so in `error`. `outstanding` bounds what the executor is given at once:
+    it raises, the row has the `error`. `outstanding` bounds what the executor is given at once:
     at least twice its workers. `progress` is called with how many of the missing points
     are done, and of how many.
 
@@ -85,7 +85,8 @@ def sweep(
         rows = store.rows() | journal.rows
         missing = [point for key, point in wanted.items() if key not in rows]
         has_news = bool(missing or journal.rows or not store.path.exists())
-        _compute(missing, journal, _Means(executor, evaluate, outstanding), progress)
+        outcomes = _outcomes(missing, executor, evaluate, outstanding)
+        _keep(outcomes, journal, len(missing), progress)
         rows |= journal.rows
         if has_news:
             store.write([rows[key] for key in dict.fromkeys([*wanted, *rows])])
@@ -113,11 +114,11 @@ def processes(jobs: int | None = None) -> ProcessPoolExecutor:
     )
 
 
-def _begin(tells: bool) -> None:
-    """Let a worker tell what its parent would tell, such as that loops are compiled; let Ctrl-C end
-    it at once, and the end of its parent too: a worker of a killed sweep would wait for ever.
+def _begin(logs: bool) -> None:
+    """Let a worker log as its parent does, for example that loops are compiled; let it end with
+    Ctrl-C and with its parent: a worker of a killed sweep would wait for ever.
     """
-    if tells:
+    if logs:
         logging.basicConfig(format="note: %(message)s")
         logging.getLogger("hccl_py").setLevel(logging.INFO)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -131,34 +132,26 @@ def _begin(tells: bool) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-@dataclass(frozen=True)
-class _Means:
-    """Where points are evaluated, by what, and how many at once."""
-
-    executor: Executor | None
-    evaluate: Evaluate
-    outstanding: int
-
-
-def _compute(
-    points: list[Point], journal: Journal, means: _Means, progress: Progress | None
+def _keep(
+    outcomes: Generator[tuple[Point, Outcome], None, None],
+    journal: Journal,
+    total: int,
+    progress: Progress | None,
 ) -> None:
-    """Keep the rows of points as they come; say what is kept when that breaks off."""
-    if not points:
-        return
+    """Write the rows of points as they come; when that breaks off, name the file that has them."""
     done, kept = 0, format_path(journal.path)
     try:
         try:
-            with closing(_outcomes(points, means)) as outcomes:
+            with closing(outcomes):
                 for point, outcome in outcomes:
                     journal.append(row_of(point.key, PointRow.of(point), outcome))
                     done += 1
                     if progress is not None:
-                        progress(done, len(points))
+                        progress(done, total)
         except _ExecutorError as error:
             time.sleep(GRACE_S)
             raise SweepError(
-                f"The executor broke after {done} of {len(points)} points "
+                f"The executor broke after {done} of {total} points "
                 f"({type(error.cause).__name__}: {error.cause}).",
                 f"What is done is kept in {kept}: sweep again to go on. "
                 "Where workers run out of memory, take fewer of them.",
@@ -166,31 +159,35 @@ def _compute(
     except KeyboardInterrupt:
         logging.getLogger(__name__).info(
             "%d of %d points are done and kept in %s: sweep again to go on",
-            *(done, len(points), kept),
+            *(done, total, kept),
         )
         raise
 
 
 class _ExecutorError(Exception):
-    """What an executor raised, rather than the evaluation of a point."""
+    """An error that an executor raised, rather than the evaluation of a point."""
 
     def __init__(self, cause: BaseException) -> None:
         self.cause = cause
 
 
-def _outcomes(points: list[Point], means: _Means) -> Generator[tuple[Point, Outcome], None, None]:
-    """Yield points with their outcomes as they come, never more than so many at the executor."""
-    own = processes() if means.executor is None else None
-    executor = own or means.executor
-    assert executor is not None
+def _outcomes(
+    points: list[Point], executor: Executor | None, evaluate: Evaluate, outstanding: int
+) -> Generator[tuple[Point, Outcome], None, None]:
+    """Yield points with their outcomes as they come, with at most `outstanding` at the executor."""
+    if not points:
+        return
+    own = processes() if executor is None else None
+    pool = own or executor
+    assert pool is not None
     waiting: dict[Future[Outcome], Point] = {}
     ended: SimpleQueue[Future[Outcome]] = SimpleQueue()
     todo = iter(points)
     try:
         while True:
             try:
-                for point in islice(todo, means.outstanding - len(waiting)):
-                    future = executor.submit(_guarded, means.evaluate, point)
+                for point in islice(todo, outstanding - len(waiting)):
+                    future = pool.submit(_guarded, evaluate, point)
                     waiting[future] = point
                     future.add_done_callback(ended.put)
                 if not waiting:
@@ -211,7 +208,7 @@ def _outcomes(points: list[Point], means: _Means) -> Generator[tuple[Point, Outc
 def _rescued(
     ended: SimpleQueue[Future[Outcome]], waiting: dict[Future[Outcome], Point]
 ) -> Iterator[tuple[Point, Outcome]]:
-    """Yield what had come before the executor broke."""
+    """Yield the outcomes that had come before the executor broke."""
     while not ended.empty():
         future = ended.get()
         if not future.cancelled() and future.exception() is None:

@@ -1,8 +1,8 @@
-"""Tuning tables: which executor is the fastest by size, found once and used by selection.
+"""Tuning tables: the fastest executor by size, found once and used by selection.
 
 An entry is one op on one topology; its ranges of sizes name the fastest executor of the sampled
 sizes in them. Between two samples with different winners the boundary is their geometric mean;
-below the first sample and above the last one their winners go on.
+the winners of the first and the last sample extend to all smaller and larger sizes.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class Shape(Strict):
 
 
 class Sample(Strict):
-    """One size that was timed: what the winner takes, and what HCCL's rules lead to here, with what
-    that takes, or null where it was not timed.
+    """One size that was timed: the time of the winner, the choice of HCCL's rules and its time, or
+    null where it was not timed.
     """
 
     bytes: Size
@@ -110,14 +110,14 @@ class Sample(Strict):
 
     @property
     def gain(self) -> float | None:
-        """How many times longer HCCL's choice takes."""
+        """The time of HCCL's choice over that of the winner; None where it was not timed."""
         if self.hccl_us is None:
             return None
         return self.hccl_us / self.simulated_us if self.simulated_us else 1.0
 
 
-class Range(Strict):
-    """Sizes from `from_bytes` to the next range's: who wins there, and the samples that say so."""
+class SizeRange(Strict):
+    """Sizes from `from_bytes` up to the next range's, their winner, and the samples for it."""
 
     from_bytes: Size
     executor: str
@@ -125,24 +125,24 @@ class Range(Strict):
     samples: Annotated[Listed[Sample], Field(min_length=1)]
 
     def is_hccl(self, sample: Sample) -> bool:
-        """Whether HCCL's rules choose the same at a sample."""
+        """True if HCCL's rules choose the same at a sample."""
         return (self.executor, self.levels) == (sample.hccl_executor, sample.hccl_levels)
 
     @property
     def differs(self) -> bool:
-        """Whether HCCL's rules choose something else at some sample."""
+        """True if HCCL's rules choose another executor at some sample."""
         return not all(self.is_hccl(sample) for sample in self.samples)
 
 
 class Winner(Strict):
-    """A sample and who wins it."""
+    """A sample and its winner."""
 
     executor: str
     levels: dict[str, str]
     sample: Sample
 
 
-class Entry(Strict):
+class TuningEntry(Strict):
     """One op on one topology, and its ranges of sizes, from 0 upwards.
 
     `cost` names one of the table's models, `network` says whether links were shared. `ruleset` is
@@ -159,18 +159,18 @@ class Entry(Strict):
     cost: str
     network: Literal["uncontended", "contended"]
     ruleset: str = ""
-    ranges: Annotated[Listed[Range], Field(min_length=1)]
+    ranges: Annotated[Listed[SizeRange], Field(min_length=1)]
 
     @model_serializer(mode="wrap")
     def _shortened(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what older files do not have."""
+        """Leave out members that older files do not have."""
         found: dict[str, Any] = write(self)
         return {name: value for name, value in found.items() if name != "ruleset" or value}
 
     @field_validator("dtype", "reduce_op")
     @classmethod
     def _known(cls, name: str | None, info: ValidationInfo) -> str | None:
-        """Refuse what is no data type, or no reduce op."""
+        """Refuse an unknown data type or reduce op."""
         what, known = _WORDS[str(info.field_name)]
         if name is not None and name not in known:
             context = {"what": what, "hint": did_you_mean(name, known)}
@@ -179,7 +179,7 @@ class Entry(Strict):
 
     @field_validator("ranges")
     @classmethod
-    def _ascending(cls, ranges: tuple[Range, ...]) -> tuple[Range, ...]:
+    def _ascending(cls, ranges: tuple[SizeRange, ...]) -> tuple[SizeRange, ...]:
         """Refuse ranges that leave sizes out or overlap."""
         starts = [found.from_bytes for found in ranges]
         sizes = [sample.bytes for found in ranges for sample in found.samples]
@@ -197,7 +197,7 @@ class Entry(Strict):
 
     @property
     def key(self) -> tuple[str | int, ...]:
-        """What calls must have in common to share an entry."""
+        """The values that calls with the same entry have in common."""
         shape = self.topology.model_dump_json()
         about = (self.op, self.reduce_op or "", self.dtype, self.mode, self.deterministic)
         return (*about, self.buffsize_mb, shape, self.ruleset)
@@ -209,16 +209,16 @@ class Entry(Strict):
             for sample in found.samples:
                 yield Winner(executor=found.executor, levels=found.levels, sample=sample)
 
-    def at(self, size: int) -> Range:
+    def at(self, size: int) -> SizeRange:
         """Return the range of a size in bytes."""
         return next(found for found in reversed(self.ranges) if found.from_bytes <= size)
 
-    def with_winners(self, winners: Iterable[Winner]) -> Entry:
+    def with_winners(self, winners: Iterable[Winner]) -> TuningEntry:
         """Return the entry with the ranges of these samples; of two of one size the later stays."""
         by_size = {winner.sample.bytes: winner for winner in winners}
         return self.model_copy(update={"ranges": tuple(ranges_of(by_size.values()))})
 
-    def merged(self, new: Entry) -> Entry:
+    def merged(self, new: TuningEntry) -> TuningEntry:
         """Return the samples of both, those of `new` where both have a size; only those of `new`
         where times are not of one model.
         """
@@ -227,14 +227,14 @@ class Entry(Strict):
         return new.with_winners([*self.winners, *new.winners])
 
 
-def ranges_of(winners: Iterable[Winner]) -> Iterator[Range]:
+def ranges_of(winners: Iterable[Winner]) -> Iterator[SizeRange]:
     """Yield the ranges of samples, neighbours with the same winner in one."""
     ordered = sorted(winners, key=lambda winner: winner.sample.bytes)
     last = -1
     for _, group in groupby(ordered, key=lambda winner: (winner.executor, winner.levels)):
         found = [*group]
         first = found[0].sample.bytes
-        yield Range(
+        yield SizeRange(
             from_bytes=0 if last < 0 else math.isqrt(last * first) + 1,
             executor=found[0].executor,
             levels=found[0].levels,
@@ -250,11 +250,13 @@ class TuningTable(Strict):
     """
 
     costs: Listed[CostModel]
-    entries: Listed[Entry]
+    entries: Listed[TuningEntry]
 
     @field_validator("entries")
     @classmethod
-    def _known_costs(cls, entries: tuple[Entry, ...], info: ValidationInfo) -> tuple[Entry, ...]:
+    def _known_costs(
+        cls, entries: tuple[TuningEntry, ...], info: ValidationInfo
+    ) -> tuple[TuningEntry, ...]:
         known = {cost.name for cost in info.data.get("costs", ())}
         missing = sorted({entry.cost for entry in entries} - known)
         if "costs" in info.data and missing:
@@ -286,7 +288,7 @@ class TuningTable(Strict):
         return TuningTable.joined([*self.costs, *new.costs], [*self.entries, *new.entries])
 
     @staticmethod
-    def joined(costs: Iterable[CostModel], entries: Iterable[Entry]) -> TuningTable:
+    def joined(costs: Iterable[CostModel], entries: Iterable[TuningEntry]) -> TuningTable:
         """Return the table of these entries; what comes later wins.
 
         Raises ParameterError where two cost models of one name are not the same.
@@ -298,7 +300,7 @@ class TuningTable(Strict):
                     f"There are two different cost models named {cost.name}.",
                     "Give one of them another name, or save to another file.",
                 )
-        found: dict[tuple[str | int, ...], Entry] = {}
+        found: dict[tuple[str | int, ...], TuningEntry] = {}
         for entry in entries:
             mine = found.get(entry.key)
             found[entry.key] = entry if mine is None else mine.merged(entry)

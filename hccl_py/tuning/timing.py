@@ -1,7 +1,7 @@
 """Timing candidates at many sizes: each with a limited effort, or all of them into a file.
 
-A candidate begins with the smallest and the largest size and goes on between them, so that where it
-takes long its curve is coarser and its range the same. What HCCL's rules choose has no limit.
+A candidate begins with the smallest and the largest size and goes on between them, so that the
+curve of a slow one is coarser and its range the same. The choice of HCCL's rules has no limit.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from hccl_py.documents.disk import PathLike
 from hccl_py.orchestration.allowance import Allowance
 from hccl_py.tuning.candidates import Candidate
-from hccl_py.tuning.points import Outcome, Point, evaluate_counting
+from hccl_py.tuning.points import Outcome, Point, evaluate
 from hccl_py.tuning.sweep import Sweep, processes, sweep
 
 INSTRUCTIONS_PER_S, SHARED_TASKS_PER_S = 50_000, 250_000
-"""What recording and contended simulation are taken to do in a second of a core: an effort in
-seconds stands for counts, so that what is left out does not depend on the machine.
+"""Instructions that are recorded, and tasks that share links simulated, in a second of a core. An
+effort in seconds stands for these counts, so that omissions do not depend on the machine.
 """
 
 Outcomes = list[Outcome | None]
@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class TimingJob:
-    """A candidate and the points to time it at, those first that matter most."""
+    """A candidate and its points, the most important first."""
 
     candidate: Candidate
     points: tuple[Point, ...]
@@ -55,7 +55,7 @@ class TimingJob:
 
 
 def _spread(count: int) -> list[int]:
-    """Return 0 .. count - 1: the first, the last, then again and again what lies in the middle."""
+    """Return 0 .. count - 1: the first, the last, then the middles of all gaps, again and again."""
     found = [0, count - 1][: min(count, 2)]
     gaps = [(0, count - 1)]
     while gaps:
@@ -71,8 +71,8 @@ def _spread(count: int) -> list[int]:
 def workers(
     jobs: int | None, pool: Executor | None, *, here: bool = True
 ) -> Iterator[Executor | None]:
-    """Yield what does the work: the pool that is given, or so many processes, which then end; None,
-    for this process, where there is one job and it may work `here`.
+    """Yield the pool that does the work: the one given, or one of so many processes, which ends
+    with the block; None, for this process, where there is one job and it may work `here`.
     """
     if pool is not None or (here and jobs == 1):
         yield pool
@@ -114,7 +114,7 @@ def _timed(job: TimingJob, effort_s: float | None) -> Outcomes:
         if effort_s is not None and not is_hccl:
             allowance = Allowance(int(effort_s / 2 * INSTRUCTIONS_PER_S))
             shared_tasks = int(effort_s * SHARED_TASKS_PER_S)
-        outcome = evaluate_counting(point, allowance, shared_tasks)
+        outcome = evaluate(point, allowance, shared_tasks)
         spent += allowance.spent / INSTRUCTIONS_PER_S
         if point.network == "contended":
             spent += outcome.tasks / SHARED_TASKS_PER_S

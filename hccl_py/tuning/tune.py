@@ -17,7 +17,7 @@ from hccl_py.topology.topology import Topology
 from hccl_py.tuning.candidates import candidates
 from hccl_py.tuning.points import Outcome, Point
 from hccl_py.tuning.recording import rounded_us
-from hccl_py.tuning.table import Entry, Sample, Shape, TuningTable, Winner, ranges_of
+from hccl_py.tuning.table import Sample, Shape, TuningEntry, TuningTable, Winner, ranges_of
 
 
 def alternatives(point: Point, registry: Registry | None = None) -> list[Point]:
@@ -31,14 +31,13 @@ def alternatives(point: Point, registry: Registry | None = None) -> list[Point]:
 
 
 def tune(points: Iterable[Point], outcomes: Iterable[Outcome]) -> TuningTable:
-    """Return the table of the fastest of each call, and what HCCL's rules choose for it.
+    """Return the table of the fastest candidate of each call, and of the choice of HCCL's rules.
 
-    Times below what shared links let through win only where all are, ties go to HCCL's choice, then
-    by name. Points whose outcome is an error have no say. Raises
-    ParameterError where ranks or links are slow: a table is for machines without such defects, and
-    where two cost models have one name.
+    Ties go to HCCL's choice, then by name. Points whose outcome is an error do not count. Raises
+    ParameterError where ranks or links are slow, since a table is for machines without such
+    defects, and where two cost models have one name.
     """
-    calls: dict[object, _Call] = {}
+    calls: dict[object, _TimedCall] = {}
     machines: dict[object, Topology] = {}
     for point, outcome in zip(points, outcomes, strict=True):
         _check_even(point)
@@ -46,7 +45,7 @@ def tune(points: Iterable[Point], outcomes: Iterable[Outcome]) -> TuningTable:
             at = point.call.cluster, point.call.config
             machine = machines.get(at) or machines.setdefault(at, point.call.topology())
             timed = point.call, point.cost, point.network
-            calls.setdefault(timed, _Call(point, machine)).add(point, outcome)
+            calls.setdefault(timed, _TimedCall(point, machine)).add(point, outcome)
     entries = [call.entry() for call in calls.values()]
     _check_one_model(entries)
     return TuningTable.joined([call.point.cost for call in calls.values()], entries)
@@ -70,7 +69,7 @@ def _check_even(point: Point) -> None:
         )
 
 
-def _check_one_model(entries: Iterable[Entry]) -> None:
+def _check_one_model(entries: Iterable[TuningEntry]) -> None:
     """Refuse times of one entry that are of several models: they cannot be compared."""
     models: dict[tuple[str | int, ...], tuple[str, str]] = {}
     for entry in entries:
@@ -83,8 +82,8 @@ def _check_one_model(entries: Iterable[Entry]) -> None:
             )
 
 
-class _Timed(NamedTuple):
-    """One way of a call: its executor, what it does on each level, the words that say so."""
+class _CandidateTime(NamedTuple):
+    """A candidate that was timed: its executor, the algorithm of each level, the words for them."""
 
     executor: str
     algorithm: dict[str, str]
@@ -93,33 +92,33 @@ class _Timed(NamedTuple):
 
     @property
     def way(self) -> tuple[str, dict[str, str]]:
-        """What tells ways apart."""
+        """The key of the candidate."""
         return self.executor, self.algorithm
 
 
-class _Call:
-    """One call on one machine, and the ways of it that were timed."""
+class _TimedCall:
+    """One call on one machine, and its candidates that were timed."""
 
     def __init__(self, point: Point, topology: Topology) -> None:
         self.point, self.topology = point, topology
         self.op: OpParam = point.call.param(topology.size)
-        self._timed: list[_Timed] = []
+        self._timed: list[_CandidateTime] = []
         self._bytes = 0
 
     def add(self, point: Point, outcome: Outcome) -> None:
-        """Count a way in; one that the rules chose gives way to the same one by name."""
+        """Add a candidate; one that the rules chose gives way to the same one by name."""
         by_name = point.executor is not None
         levels = point.levels if by_name else self._hccl.levels
-        new = _Timed(outcome.executor, outcome.algorithm, dict(levels), outcome.time_us)
+        new = _CandidateTime(outcome.executor, outcome.algorithm, dict(levels), outcome.time_us)
         others = [one for one in self._timed if one.way != new.way]
         if by_name or len(others) == len(self._timed):
             self._timed = [*others, new]
         self._bytes = outcome.bytes
 
-    def entry(self) -> Entry:
+    def entry(self) -> TuningEntry:
         """Return the entry of this call's size alone."""
         point, config = self.point, self.point.call.config
-        return Entry(
+        return TuningEntry(
             op=self.op.name,
             dtype=self.op.dtype.value,
             reduce_op=None if self.op.reduce is None else self.op.reduce.spelling,
@@ -137,7 +136,7 @@ class _Call:
         rules = (self._hccl.executor, dict(self._hccl.algorithm))
         hccl = next((one for one in self._timed if one.way == rules), None)
 
-        def rank(one: _Timed) -> tuple[float, bool, str, list[str]]:
+        def rank(one: _CandidateTime) -> tuple[float, bool, str, list[str]]:
             words = [*one.algorithm.values()]
             return rounded_us(one.us), one is not hccl, one.executor, words
 
@@ -153,6 +152,6 @@ class _Call:
 
     @cached_property
     def _hccl(self) -> Selection:
-        """What HCCL's rules choose."""
+        """The choice of HCCL's rules."""
         config = self.point.call.config.model_copy(update={"strict": False})
         return select(self.op, self.topology, config, installed_executors())[0]

@@ -1,4 +1,4 @@
-"""Verification: everything that is wrong with a program or an executor, found without running it.
+"""Verification: the defects of a program or an executor, found without running it.
 
 report = hccl_py.verify(MyExecutor)
 for finding in report: ...

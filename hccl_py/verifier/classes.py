@@ -1,4 +1,4 @@
-"""The classes of findings: stable names, how bad each is, and what it means in one line."""
+"""The classes of findings: stable names, the severity and the meaning of each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Severity(IntEnum):
-    """How bad a finding is: only errors make a report fail."""
+    """The severity of a finding: only errors make a report fail."""
 
     HINT = 0
     WARNING = 1
@@ -43,17 +43,17 @@ RECORDING = _classes(
     CALL_FAILED="an op or a kernel that returns an error",
     ONE_SIDED_CHANNEL="a channel that only one of its two ranks acquires",
 )
-"""What only recording shows, of C++ code and of executors on channels: no program has it."""
+"""Classes that only recording shows, of C++ code and of executors on channels."""
 
 IMPORTING = _classes(
     Severity.ERROR,
-    RUNTIME_LIMIT="what MSCCL's runtime or mscclpp's refuses, or takes otherwise than it is meant",
-    LOST_DEPENDENCY="a step of such an algorithm that waits for what nobody says, or nothing",
-    MESSAGE_MISMATCH="a message of which its two ends say different things",
+    RUNTIME_LIMIT="a feature that MSCCL's or mscclpp's runtime refuses, or takes in another sense",
+    LOST_DEPENDENCY="a step of such an algorithm whose dependency is never signalled, or is none",
+    MESSAGE_MISMATCH="a message whose two ends disagree",
     MISSING_NOP="operations of a threadblock of mscclpp that threads may do in another order",
-    PACKET_REUSE="packets of mscclpp written where others are, which flags do not tell apart",
+    PACKET_REUSE="packets of mscclpp written over others that their flags do not tell apart",
 )
-"""What is wrong with an algorithm in another tool's file beside what its program shows."""
+"""Classes of foreign algorithms only: their programs do not show such defects."""
 
 CLASSES: dict[str, FindingClass] = {
     **RECORDING,
@@ -63,7 +63,7 @@ CLASSES: dict[str, FindingClass] = {
         SILENT_RANK="a rank that issues nothing although the op needs it",
         WAIT_WITHOUT_POST="a wait whose notify never gets enough posts",
         DEADLOCK_CYCLE="waits that form a cycle",
-        UNMATCHED_POST="a post that nobody consumes: it breaks the next op",
+        UNMATCHED_POST="a post that no wait consumes: it breaks the next op",
         NOTIFY_OVERRUN="a notify used again before its last use is known to be over",
         WAITS_UNORDERED="two waits of one notify that counts, in no order",
         NOTIFY_INDEX_OUT_OF_RANGE="a notify beyond those that were requested",
@@ -86,9 +86,9 @@ CLASSES: dict[str, FindingClass] = {
         SELF_OVERLAP="source and destination of one task overlap",
         SLICE_LEN_MISMATCH="source and destination of one task differ in length",
         DTYPE_MISMATCH="a reduction of another data type than the op's, or of parts of elements",
-        READ_UNDEFINED="a read of memory that nobody wrote",
-        REDUCE_INTO_UNDEFINED="a reduction into memory that nobody wrote",
-        OUTPUT_MISSING="output that nobody wrote",
+        READ_UNDEFINED="a read of memory that was never written",
+        REDUCE_INTO_UNDEFINED="a reduction into memory that was never written",
+        OUTPUT_MISSING="output that was never written",
         WRONG_SOURCE="output with another rank's data",
         WRONG_OFFSET="output with the right rank's data, from the wrong place",
         WRONG_REDUCE_OP="a reduction with another op than the call's",

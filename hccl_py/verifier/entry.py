@@ -1,4 +1,4 @@
-"""One call for everything that can be verified."""
+"""`verify`: one call for programs and executors."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def verify(
     """Verify a program, or an executor on a selection of all the calls that it suits.
 
     `repeat` copies of the op run back to back, or `calls` on several streams of the caller;
-    `in_place` puts IN and OUT in the same memory, too, in one way of `InPlace` or in all;
+    `in_place` puts IN and OUT in the same memory, too, in one layout of `InPlace` or in all;
     `deterministic` (or an op that asks for it) makes sums in an open order an error; `product`
-    checks what its hardware can do. For executors, `cases` narrows the sweep, `numeric` runs each
-    call with data in so many interleavings besides, and `progress` is told how many calls of how
-    many are done.
+    checks the limits of its hardware. For executors, `cases` narrows the sweep, `numeric` also runs
+    each call with data in that many interleavings, and `progress` is called with the number of
+    calls done and their total.
 
-    Raises PluginError for what is no executor, and what recording raises where no call of an
+    Raises PluginError if `target` is no executor, and the error of recording if no call of an
     executor can be recorded.
     """
     options = Options(repeat, in_place, deterministic, product, calls)

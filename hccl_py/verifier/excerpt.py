@@ -20,7 +20,7 @@ _REACH = {1: 2, 2: 2, 3: 1, 4: 1}
 
 
 class TaskLine(NamedTuple):
-    """A task of a stream: where, what it does, the author's line, and whether it is a culprit.
+    """A task of a stream: its place, its action, the author's line, and whether it is a culprit.
 
     `name` counts from 0 in every copy of the op, as messages do.
     """
@@ -64,7 +64,6 @@ def format_at(program: Program, task: TaskAt) -> str:
 
 
 def _queue(program: Program, rank: int, stream: int) -> IntArray:
-    """Return the task rows of one stream in order."""
     tasks = program.tasks
     first, stop = tasks.first[rank : rank + 2].tolist()
     mine = tasks.table.stream[tasks.instruction[first:stop]] == stream

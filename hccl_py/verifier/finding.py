@@ -1,4 +1,4 @@
-"""What the verifier finds: one value per finding, and the report that holds them."""
+"""Findings of the verifier, one value each, and the report that holds them."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class MemoryRange(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, or worth knowing.
+    """One defect, or a hint.
 
     `name` is the class (classes.py). `tasks` has the culprit first, `source` the author's line of
     the culprit as file:line. `repeat` is the copy of the op in which it shows, from 1, and
-    `between_calls` says that it takes two calls in a row without synchronisation to show it. `case`
-    is the call that shows it and `common` what all such calls have in common, where an executor was
-    swept. A program can be wrong a million times, so findings of the same class at the same lines
-    are only counted in `more`; `every` makes them, too.
+    `between_calls` says that it takes two calls in a row without synchronisation to show it. Where
+    an executor was swept, `case` is the call that shows it and `common` the features that all such
+    calls share. A program can be wrong a million times, so findings of the same class at the same
+    lines are only counted in `more`; `every` makes them, too.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Finding:
         return replace(change(self), more=self.more, _others=others)
 
     def of_case(self, case: str, common: str) -> Finding:
-        """Return this finding as a call shows it, with what all such calls have in common."""
+        """Return this finding of a call, with the features that all such calls share."""
         return self.changed(lambda finding: replace(finding, case=case, common=common))
 
     def alone(self) -> Finding:
@@ -106,12 +106,12 @@ class Finding:
         return replace(self, more=0, _others=()) if self.more or self._others else self
 
     def released(self) -> Finding:
-        """Return this finding without what could make those that it counts, which holds memory."""
+        """Return this finding, still counting others but unable to make them, to free memory."""
         return replace(self, _others=())
 
     @property
     def key(self) -> tuple[int, int]:
-        """Sorts findings: worst first, then in the order of classes.py."""
+        """The sort key of findings: worst first, then in the order of classes.py."""
         return -self.severity, _RANKS[self.name]
 
     def document(self) -> dict[str, Any]:
@@ -135,9 +135,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Failure:
-    """What is wrong with an executor and has no class: it raises, or records otherwise rank by
-    rank.
-    """
+    """A defect of an executor without a class: it raises, or records differently rank by rank."""
 
     message: str
     hint: str = ""
@@ -146,11 +144,11 @@ class Failure:
     common: str = ""
 
     def of_case(self, case: str, common: str) -> Failure:
-        """Return this failure as a call shows it, with what all such calls have in common."""
+        """Return this failure of a call, with the features that all such calls share."""
         return replace(self, case=case, common=common)
 
     def document(self) -> dict[str, Any]:
-        """Return it as an entry of `failures` of a report."""
+        """Return the failure as an entry of `failures` of a report."""
         return {
             "message": self.message,
             "hint": self.hint,
@@ -165,9 +163,9 @@ class Report:
     """All findings about one target, worst first.
 
     `programs` has the program of every case that findings refer to (key: `Finding.case`; "" where a
-    program was verified alone), for drawing the tasks around a culprit. `cases` is how many calls
-    were verified. `notes` say what could not be judged, and why. `failures` are errors of a swept
-    executor outside of all classes, `numeric` what running with data has shown, where it was asked
+    program was verified alone), for drawing the tasks around a culprit. `cases` is the number of
+    calls verified. `notes` say what could not be judged, and why. `failures` are errors of a swept
+    executor outside of all classes, `numeric` the result of running with data, where it was asked
     for. A report about nothing is not ok.
     """
 
@@ -193,7 +191,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether there is no error; warnings and hints are fine."""
+        """True if there is no error; warnings and hints are fine."""
         wrong = self.errors or self.failures or (self.numeric is not None and not self.numeric.ok)
         return self.cases > 0 and not wrong
 
@@ -207,8 +205,8 @@ class Report:
 
     @cached_property
     def only_between_calls(self) -> tuple[Finding, ...]:
-        """The findings between calls of which no call by itself shows the like at the same line;
-        none in a sweep, whose executor is there to be called again and again.
+        """The findings between calls whose class no single call shows at the same line; none in a
+        sweep, as executors are meant to be called repeatedly.
         """
         if "" not in self.programs:
             return ()
@@ -253,7 +251,6 @@ class Report:
         return replace(self, target=target)
 
     def _repr_html_(self) -> str:
-        """Return a table of the findings, for notebooks."""
         from hccl_py.verifier.page import report_html
 
         return report_html(self)

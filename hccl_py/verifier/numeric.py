@@ -5,7 +5,7 @@ proves nothing, a run that goes wrong proves a defect. Every run is
 
     op 1, op 2, op 1, op 2      back to back on the same buffers, each pair as one program, so that
                                 a rank may be an op ahead of its peers; the two have data of their
-                                own, and find what others left behind in CCL buffers and scratch
+                                own, and find the leftovers of earlier ops in CCL and scratch memory
 
 Where buffers alternate from op to op there are three in place of two: the third meets the first.
 
@@ -40,14 +40,14 @@ Array = npt.NDArray[Any]
 
 _ALIGN = 128
 _INPUTS = 64
-"""Different inputs; more seeds take them again."""
+"""Different inputs; more seeds repeat them."""
 
 
 @dataclass(frozen=True)
 class WrongResult:
-    """The first run that went wrong: how, and the schedule that repeats it.
+    """The first run that went wrong, and the schedule that repeats it.
 
-    `rank`, `op` (from 1) and `element` are -1 where the run did not end, which `message` then says.
+    `rank`, `op` (from 1) and `element` are -1 where the run did not end, as `message` says.
     """
 
     message: str
@@ -60,7 +60,7 @@ class WrongResult:
     case: str = ""
 
     def document(self) -> dict[str, object]:
-        """Return it as JSON."""
+        """Return the result as JSON."""
         found: dict[str, object] = {
             "message": self.message,
             "seed": self.schedule.seed,
@@ -74,7 +74,7 @@ class WrongResult:
 
 @dataclass(frozen=True)
 class NumericResult:
-    """What running with data has shown, over so many runs of so many programs."""
+    """The outcome of running with data, over `runs` runs of `programs` programs."""
 
     runs: int
     wrong: WrongResult | None = None
@@ -82,11 +82,11 @@ class NumericResult:
 
     @property
     def ok(self) -> bool:
-        """Whether no run went wrong."""
+        """True if no run went wrong."""
         return self.wrong is None
 
     def document(self) -> dict[str, object]:
-        """Return it as the entry `numeric` of a `hccl-py.check/1` report."""
+        """Return the outcome as the entry `numeric` of a `hccl-py.check/1` report."""
         wrong = self.wrong.document() if self.wrong else None
         return {"ok": self.ok, "programs": self.programs, "runs": self.runs, "wrong": wrong}
 
@@ -106,12 +106,11 @@ def run_numeric(
     """Run a program under the given schedules, by default `seeds` of every adversary, until a run
     goes wrong.
 
-    Raises NotSupportedError where the program has no IN and OUT to give data to, and where it is
-    not known what it is to compute.
+    Raises NotSupportedError where the program has no IN or OUT, or no known op.
     """
     if not program.has_op:
         raise NotSupportedError(
-            "what the program is to compute is not known.", "State the op of what it is from."
+            "what the program is to compute is not known.", "State the op that it performs."
         )
     for name in (Buffer.USER_IN.spelling, Buffer.USER_OUT.spelling):
         if name not in program.buffers:
@@ -168,15 +167,15 @@ def repeated(program: Program, copies: int, stride: int) -> Program:
 
 
 def _trials(program: Program, in_place: bool | InPlace) -> Iterator[_Trial]:
-    """Yield one trial, or one for each way in which IN and OUT share memory."""
-    ways = in_place_offsets(program.op, program.ranks, in_place) if in_place else [("", None)]
+    """Yield one trial, or one for each layout in which IN and OUT share memory."""
+    layouts = in_place_offsets(program.op, program.ranks, in_place) if in_place else [("", None)]
     data = _Data(program)
-    for _, offsets in ways:
+    for _, offsets in layouts:
         yield _Trial(program, data, offsets)
 
 
 class _Data:
-    """What ranks get and must have in the end, for each copy; the last seed's is kept."""
+    """The inputs and right outputs of ranks, for each copy; those of the last seed are kept."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -199,7 +198,7 @@ class _Data:
 
 
 class _Trial:
-    """A program with the memory of its ranks: where IN and OUT are, alone or in one another."""
+    """A program with the memory of its ranks, IN and OUT apart or in one another."""
 
     def __init__(
         self, program: Program, data: _Data, offsets: npt.NDArray[np.int64] | None
@@ -286,7 +285,7 @@ class _Trial:
 
 
 def _right(program: Program, inputs: Sequence[Bytes]) -> list[tuple[Bytes, Bytes]]:
-    """Return per rank the right output, and 1 for every byte of it that the op determines."""
+    """Return by rank the right output, and 1 for every byte of it that the op determines."""
     op, rows = program.op, expected_ranges(program.op, program.ranks)
     sizes = program.buffer_sizes[:, program.buffers.index(Buffer.USER_OUT.spelling)].tolist()
     right = [(np.zeros(size, np.uint8), np.zeros(size, np.uint8)) for size in sizes]

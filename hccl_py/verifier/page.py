@@ -31,7 +31,6 @@ def report_html(report: Report) -> str:
 
 
 def _rows(report: Report) -> Iterator[tuple[str, ...]]:
-    """Yield what is wrong outside of all classes, then the findings."""
     for failure in report.failures:
         yield "error", "recording", failure.message, failure.source or "", failure.hint
     if report.numeric is not None and report.numeric.wrong is not None:

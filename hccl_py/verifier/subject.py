@@ -1,4 +1,4 @@
-"""What every check is given: the program, how it is verified, and the words to speak about it."""
+"""The subject of every check: the program, the options, and the words to speak about both."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from hccl_py.verifier.finding import Finding, MemoryRange, TaskAt
 T = TypeVar("T")
 
 SHOWN = 8
-"""Findings of one class at the same lines that people are shown; the rest is counted."""
+"""Findings of one class at the same lines that are shown; the rest is counted."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a program is verified.
+    """Options of a verification.
 
     `repeat` copies of the op run back to back on the same resources (three where buffers alternate
     and more than one is asked for), or `calls` on several streams of the caller. `in_place`
-    verifies the call with IN and OUT in the same memory, besides what the op itself says: in every
-    way that the op allows, or in the stated one. `deterministic`, or an op that asks for it, makes
-    REDUCE_ORDER_NONDET an error. `product` switches on the checks of a product's hardware.
+    verifies the call with IN and OUT in the same memory, too: in every layout that the op allows,
+    or in the named one. `deterministic`, or an op that asks for it, makes REDUCE_ORDER_NONDET an
+    error. `product` switches on the checks of a product's hardware.
     """
 
     repeat: int = 2
@@ -60,24 +60,24 @@ class Subject:
 
     @cached_property
     def in_place(self) -> list[tuple[str, IntArray]]:
-        """How IN and OUT share memory in the calls that are judged: what to say of it where there
-        are several ways, and where OUT begins in IN of each rank.
+        """The layouts in which IN and OUT share memory: a name where there are several, and by rank
+        the offset of OUT in IN, in bytes.
         """
         op, ranks = self.program.op, self.program.ranks
         asked = {op.in_place, self.options.in_place} - {False}
-        ways = {
-            name: offsets for way in asked for name, offsets in in_place_offsets(op, ranks, way)
-        }
-        return list(ways.items()) if len(ways) > 1 else [("", offsets) for offsets in ways.values()]
+        layouts = dict(
+            layout for in_place in asked for layout in in_place_offsets(op, ranks, in_place)
+        )
+        return list(layouts.items()) if len(layouts) > 1 else [("", x) for x in layouts.values()]
 
     @cached_property
     def posts_per_cell(self) -> IntArray:
-        """How many posts each notify cell gets in one copy."""
+        """The posts of each notify cell in one copy."""
         return self._per_cell(TaskKind.NOTIFY_POST)
 
     @cached_property
     def waits_per_cell(self) -> IntArray:
-        """How many waits each notify cell has in one copy."""
+        """The waits of each notify cell in one copy."""
         return self._per_cell(TaskKind.NOTIFY_WAIT)
 
     def _per_cell(self, kind: TaskKind) -> IntArray:
@@ -103,17 +103,17 @@ class Subject:
 
     @property
     def stated_calls(self) -> tuple[Call, ...]:
-        """How the caller issues the copies, where that is stated."""
+        """The caller's streams and events for the copies, where they are stated."""
         return self.options.calls or self.program.calls
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """How the caller issues the copies: as stated, otherwise back to back on one stream."""
+        """The calls of the copies: as stated, otherwise back to back on one stream."""
         return self.stated_calls or (Call(),) * self._repeat
 
     @property
     def _repeat(self) -> int:
-        """How many copies run back to back: a third one meets the first where buffers alternate."""
+        """The number of copies back to back; where buffers alternate, the third meets the first."""
         asked = self.options.repeat
         return max(asked, 3) if asked > 1 and self.program.alternating else asked
 
@@ -140,7 +140,7 @@ class Subject:
         return format_place(self.program, row, copy)
 
     def action(self, row: int) -> str:
-        """Return what a task does, in words."""
+        """Return the action of a task in words."""
         return format_action(self.program, row, in_sentence=True)
 
     def words(self, memory: MemoryRange) -> str:
@@ -159,9 +159,8 @@ class Subject:
         ranks: Iterable[int] = (),
         severity: Severity | None = None,
     ) -> Finding:
-        """Return a finding about tasks, given as (row, copy) with the culprit first.
-
-        Without `ranks` it concerns the ranks of its tasks and memory.
+        """Return a finding about tasks, given as (row, copy) with the culprit first; without
+        `ranks` it concerns the ranks of its tasks and memory.
         """
         found, memory = tuple(rows), tuple(memory)
         tasks = tuple(self.at(row, copy) for row, copy in found)
@@ -184,7 +183,7 @@ class Subject:
 def limited(
     items: Iterable[T], key: Callable[[T], object], make: Callable[[T], Finding]
 ) -> Iterator[Finding]:
-    """Yield findings made of items, but of those with the same key only the first few; the last of
+    """Yield findings made of items, only the first few of those with the same key; the last of
     these counts the others.
     """
     groups: dict[object, list[T]] = {}

@@ -11,9 +11,9 @@
             task 1  posts Ack of rank 0          my_ring.py:30
           > task 2  ...
 
-What a program only shows between two calls is one sentence at the end, unless everything is asked
-for. Lines are plain text with a style each; whoever shows them decides about colour. What a program
-file says (names, source lines) is shown as text, whatever control characters are in it.
+Findings that show only between two calls are one sentence at the end, unless everything is asked
+for. Lines are plain text with a style each; their printer decides about colour. Names and source
+lines from a program file are escaped, so that control characters in them have no effect.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from hccl_py.verifier.finding import Failure, Finding, Report
 from hccl_py.verifier.verdict import counted, format_verdict, total
 
 IN_FULL = 3
-"""Lines of the author's code, per class, of which one finding is shown with the tasks around it."""
+"""Lines of the author's code, per class, that show a finding with the tasks around it."""
 LISTED = 8
-"""Lines of the author's code, per class, of which a finding is shown at all."""
+"""Lines of the author's code, per class, that show a finding at all."""
 LISTED_HINTS = 2
 """Hints of one class that are shown; more become one line."""
 
 NARROWEST = 40
-"""Columns that lines need at least; a terminal with less breaks them."""
+"""Columns that lines need at least; a narrower terminal breaks them."""
 _SOURCE_WIDTH = 28
 _ACTION_WIDTH = 24
-"""Columns below which source lines give way to what the tasks do."""
+"""Columns below which source lines give way to the tasks' actions."""
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.HINT: "bold cyan"}
 
 
@@ -54,14 +54,14 @@ class StyledLine(NamedTuple):
 
 
 class Pen(NamedTuple):
-    """How to write: columns, whether there is Unicode, and whether nothing is left out."""
+    """The form of a report: columns, whether Unicode may be used, and whether all is shown."""
 
     width: int = 80
     unicode: bool = False
     verbose: bool = False
 
     def wrapped(self, text: str, indent: int, style: str = "") -> Iterator[StyledLine]:
-        """Yield the lines of a text; what does not fit goes on two columns further in."""
+        """Yield the lines of a text; a line that is broken goes on two columns further in."""
         for part in text.splitlines() or [""]:
             for line in textwrap.wrap(
                 one_line(part),
@@ -82,7 +82,7 @@ def draw_report(report: Report, pen: Pen) -> Iterator[StyledLine]:
     """Yield a report's lines."""
     verdict_style = "bold green" if report.ok else "bold red"
     yield from pen.wrapped(f"{report.target}: {format_verdict(report)}", 0, verdict_style)
-    for fact in _what_was_done(report):
+    for fact in _facts(report):
         yield from pen.wrapped(fact, 2)
     yield from _failures(report, pen)
     between = () if pen.verbose else report.only_between_calls
@@ -99,7 +99,7 @@ def draw_report(report: Report, pen: Pen) -> Iterator[StyledLine]:
 
 
 def _between_calls(findings: Sequence[Finding]) -> str:
-    """Return one sentence about what only shows where calls follow each other."""
+    """Return one sentence about findings that show only where calls follow each other."""
     groups = [list(group) for _, group in groupby(findings, key=lambda f: f.name)]
     classes = ", ".join(f"{total(group)} {group[0].name}" for group in groups)
     return (
@@ -108,8 +108,8 @@ def _between_calls(findings: Sequence[Finding]) -> str:
     )
 
 
-def _what_was_done(report: Report) -> Iterator[str]:
-    """Yield what was verified, what it was run with, and the notes."""
+def _facts(report: Report) -> Iterator[str]:
+    """Yield the program or the number of cases, the runs with data, and the notes."""
     program = report.programs.get("")
     if program is not None:
         yield _format_program(program, report.target)
@@ -132,7 +132,6 @@ def _format_program(program: Program, target: str) -> str:
 def _head(
     name: str, count: int, severity: Severity, meaning: str, pen: Pen
 ) -> Iterator[StyledLine]:
-    """Yield the heading of a class."""
     yield StyledLine()
     how_many = counted(count, severity.spelling)
     yield from pen.wrapped(f"{name} ({how_many}): {meaning}", 0, _STYLES[severity])
@@ -163,7 +162,7 @@ def _numeric(report: Report, pen: Pen) -> Iterator[StyledLine]:
 
 
 def _place(found: Finding | Failure, pen: Pen) -> Iterator[StyledLine]:
-    """Yield the author's line, the smallest case, and what all cases have in common."""
+    """Yield the author's line, the smallest case, and the features that all cases share."""
     if found.source:
         yield from pen.wrapped(f"at {found.source}", 4)
     if found.case:
@@ -210,7 +209,7 @@ def _by_line(report: Report, findings: Sequence[Finding]) -> list[list[Finding]]
 
 
 def _likewise(report: Report, others: Sequence[Finding], pen: Pen) -> Iterator[StyledLine]:
-    """Yield where else the same line is at fault."""
+    """Yield the other places at which the same line is at fault."""
     if not others:
         return
     places = [format_at(report.programs[f.case], f.tasks[0]) for f in others]
@@ -256,7 +255,7 @@ def _finding(
 
 
 def _excerpt(excerpt: Excerpt, pen: Pen) -> Iterator[StyledLine]:
-    """Yield a stream's name and its tasks below each other, the culprits marked."""
+    """Yield a stream's name and its tasks, the culprits marked."""
     yield StyledLine(f"    rank {excerpt.rank} {format_stream(excerpt.stream)}", "dim")
     lines = excerpt.lines
     names = [line.name for line in lines]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def format_verdict(report: Report) -> str:
-    """Return `ok`, or how many errors, warnings and hints there are."""
+    """Return `ok`, or the numbers of errors, warnings and hints."""
     if not report.cases and not report.findings:
         return "nothing was verified"
     parts = ["ok"] if report.ok else []
@@ -26,7 +26,7 @@ def format_verdict(report: Report) -> str:
 
 
 def total(findings: Sequence[Finding]) -> int:
-    """Return how many findings there are, those included that are only counted."""
+    """Return the number of findings, with those that others count."""
     return sum(1 + finding.more for finding in findings)
 
 

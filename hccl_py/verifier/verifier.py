@@ -5,8 +5,8 @@
     order             races, overruns, loose streams, implied waits: over several copies of the op
     contents          wrong results, undefined reads, dead transfers: over one copy
 
-What cannot be judged because something else is wrong is said in the report's notes. A call in place
-is judged for order and contents with IN and OUT in the same memory, in every way that they may be.
+The report's notes say what other defects have kept from being judged. A call in place is judged for
+order and contents in every layout in which IN and OUT may share memory.
 """
 
 from __future__ import annotations
@@ -33,12 +33,7 @@ from hccl_py.verifier.checks.leftovers import find_leftovers
 from hccl_py.verifier.checks.notifies import find_implied, find_overruns, find_unordered_connections
 from hccl_py.verifier.checks.races import find_races, racing_rows
 from hccl_py.verifier.checks.resources import find_resources
-from hccl_py.verifier.checks.results import (
-    Judged,
-    WrongResults,
-    find_silent_ranks,
-    silent_ranks,
-)
+from hccl_py.verifier.checks.results import WrongResults, find_silent_ranks, silent_ranks
 from hccl_py.verifier.checks.slices import find_slices
 from hccl_py.verifier.checks.streams import find_loose_streams, loose_streams
 from hccl_py.verifier.checks.undefined import find_clobbers, find_dead, find_undefined
@@ -55,7 +50,7 @@ _CHECKS = (
     find_leftovers,
     find_concurrent,
 )
-"""What needs the tasks only."""
+"""Checks that need the tasks only."""
 
 STUCK = "Results were not judged: the program does not run to its end."
 UNKNOWN = "Results were not judged: what the program is to compute is not known."
@@ -67,27 +62,27 @@ def verify_program(program: Program, options: Options | None = None, target: str
 
     Raises NotSupportedError where verifying takes more memory than a machine has.
     """
-    judge = _Judge(Subject(program, options or Options()))
-    findings = list(judge.findings())
+    verification = _Verification(Subject(program, options or Options()))
+    findings = list(verification.findings())
     name = target or program.executor or program.op.name
-    return Report.of(name, findings, {"": program}, notes=tuple(judge.notes))
+    return Report.of(name, findings, {"": program}, notes=tuple(verification.notes))
 
 
 @dataclass
-class _Judge:
-    """One verification, step by step."""
+class _Verification:
+    """One verification, step by step; `notes` say what could not be judged."""
 
     subject: Subject
     notes: list[str] = field(default_factory=list)
 
     @cached_property
     def silent(self) -> IntArray:
-        """The ranks that issue nothing and should."""
+        """The ranks that issue no task although the op needs them."""
         has_op = self.subject.program.has_op
         return silent_ranks(self.subject) if has_op else np.zeros(0, np.int64)
 
     def findings(self) -> Iterator[Finding]:
-        """Yield everything that is found, in no particular order."""
+        """Yield all findings, in no particular order."""
         subject, program = self.subject, self.subject.program
         for check in _CHECKS:
             yield from check(subject)
@@ -97,12 +92,12 @@ class _Judge:
         layouts: list[tuple[str, IntArray | None]] = [] if program.op.in_place else [("", None)]
         layouts += subject.in_place
         yield from _each_once(
-            (name, self._judged(once, run, shared, is_first=number == 0))
+            (name, self._of_layout(once, run, shared, is_first=number == 0))
             for number, (name, shared) in enumerate(layouts)
         )
 
     def _runs(self) -> tuple[Unrolled, Unrolled]:
-        """Walk one copy, and as many as make sense: only one where the first does not end well."""
+        """Walk one copy, and all that the options ask for; only one where that ends badly."""
         program, repeat = self.subject.program, len(self.subject.calls)
         once = unrolled(program, 1)
         if len(once.stuck):
@@ -116,11 +111,11 @@ class _Judge:
             return once, unrolled(program, repeat)
         return once, once
 
-    def _judged(
+    def _of_layout(
         self, once: Unrolled, run: Unrolled, shared: IntArray | None, *, is_first: bool
     ) -> Iterator[Finding]:
-        """Yield what order and contents show; only the first time what is the same wherever IN and
-        OUT lie.
+        """Yield the findings of order and contents in one layout of IN and OUT; those that no
+        layout changes only for the first one.
         """
         subject = self.subject
         memory = memory_of(subject, shared)
@@ -143,29 +138,27 @@ class _Judge:
     def _contents(
         self, once: Unrolled, memory: MemoryIntervals, shared: IntArray | None, racing: IntArray
     ) -> Iterator[Finding]:
-        """Yield what the contents of memory show, over one copy."""
+        """Yield the findings of the contents of memory, over one copy."""
         subject = self.subject
         order = once.order[once.order < once.rows]
         contents = contents_of(memory, order)
         if subject.program.has_op:
-            yield from self._results(memory, shared, order, contents)
-        yield from find_undefined(subject, memory, contents, racing)
+            yield from self._results(shared, order, contents)
+        yield from find_undefined(subject, contents, racing)
         if not memory.is_shared:
-            yield from find_dead(subject, memory, contents, racing)
+            yield from find_dead(subject, contents, racing)
 
     def _results(
-        self, memory: MemoryIntervals, shared: IntArray | None, order: Int32s, contents: Contents
+        self, shared: IntArray | None, order: Int32s, contents: Contents
     ) -> Iterator[Finding]:
-        """Yield what is wrong with the outputs."""
         subject = self.subject
-        judged = Judged(memory, contents)
-        wrong = list(WrongResults(subject, self.silent, judged).find())
+        wrong = list(WrongResults(subject, self.silent, contents).find())
         if wrong and len(contents.clobbered) and "OUT" in subject.program.buffers:
             apart = memory_of(subject, copied=shared)
-            unclobbered = Judged(apart, contents_of(apart, order, shared))
-            results = WrongResults(subject, self.silent, judged, unclobbered)
+            unclobbered = contents_of(apart, order, shared)
+            results = WrongResults(subject, self.silent, contents, unclobbered)
             if results.has_clobbered():
-                wrong = [*find_clobbers(subject, memory, contents), *results.find()]
+                wrong = [*find_clobbers(subject, contents), *results.find()]
         yield from wrong
 
 
@@ -173,29 +166,29 @@ def _each_once(layouts: Iterable[tuple[str, Iterable[Finding]]]) -> Iterator[Fin
     """Yield the findings of several layouts of memory, each as the first one shows it; those about
     memory say which layout that is, where it has a name.
     """
-    merged: dict[Finding, Finding] = {}  # by themselves, as the verifier of a layout made them
+    merged: dict[Finding, Finding] = {}  # by the finding alone, as its layout's check made it
     for name, findings in layouts:
         unknown = _unknown_beside(tuple(merged))
         shown = {}
         for finding in findings:
             alone, others = finding.alone(), partial(unknown, finding)
-            if alone in merged:  # people see how many the first layout shows
+            if alone in merged:  # `more` stays as the first layout shows it
                 merged[alone] = merged[alone].followed_by(0, others)
             else:
                 following = alone.followed_by(finding.more, others) if finding.more else alone
-                shown[alone] = following.changed(partial(_saying, name))
+                shown[alone] = following.changed(partial(_with_layout, name))
         merged |= shown
     yield from merged.values()
 
 
-def _saying(name: str, finding: Finding) -> Finding:
+def _with_layout(name: str, finding: Finding) -> Finding:
     if not (name and finding.memory):
         return finding
     return replace(finding, message=f"{finding.message} ({name}.)")
 
 
 def _unknown_beside(known: Sequence[Finding]) -> Callable[[Finding], Iterator[Finding]]:
-    """Return a function that yields what a finding counts, but for what is known already."""
+    """Return a function that yields the findings that one counts, but for those known already."""
 
     @cache
     def everything() -> set[Finding]:

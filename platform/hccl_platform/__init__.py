@@ -1,4 +1,4 @@
-"""The platforms that come with hccl-py, through the same door that plugins use."""
+"""The platforms that come with hccl-py, found by entry point like those of plugins."""
 
 from hccl_platform.device import DevicePlatform
 from hccl_platform.distributed import DistributedPlatform

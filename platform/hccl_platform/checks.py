@@ -1,4 +1,4 @@
-"""What several platforms need of a machine, as `hccl-py doctor` looks for it."""
+"""Checks of a machine for `hccl-py doctor` that several platforms share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hccl_py.plugins.platforms import Check, Fact
 
 
 def installed(distribution: str) -> str:
-    """Return the version of what pip has installed; empty where it has not."""
+    """Return the installed version of a distribution; empty if there is none."""
     try:
         return version(distribution)
     except PackageNotFoundError:
@@ -29,11 +29,11 @@ def _torch() -> Iterator[Fact]:
     try:
         import torch
     except Exception as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         hint = "`python -c 'import torch'` says more; pip install it anew."
         if find_spec("torch_npu"):
             hint = "torch loads torch_npu by itself: TORCH_DEVICE_BACKEND_AUTOLOAD=0 forbids it."
-        yield Fact("import torch", said, False, hint)
+        yield Fact("import torch", text, False, hint)
         return
     yield Fact("import torch", f"in {time.monotonic() - begun:.1f} s", True)
     yield Fact("gloo", _gloo())

@@ -12,11 +12,10 @@ import pytest
 
 from hccl_executors import EXECUTORS
 from hccl_py.cli import main
+from hccl_py.cli.check_targets import SourceCalls, find_targets
 from hccl_py.cli.errors import USAGE, WRONG
-from hccl_py.cli.options import CallOptions
-from hccl_py.cli.targets import SourceCalls, find_targets
+from hccl_py.cli.options import ProgramOptions
 from hccl_py.formats import save
-from hccl_py.importers import ImportOptions
 from hccl_py.plugins.discovery import installed_executors
 from hccl_py.plugins.executor import ops_of
 from tests.recording import op_of, recorded
@@ -98,7 +97,7 @@ made = Right()
 FEW = ["--ranks", "2,3", "--count", "64"]
 
 
-CALLS = SourceCalls(ImportOptions(), CallOptions(""))
+CALLS = SourceCalls(ProgramOptions())
 
 
 @pytest.fixture

@@ -45,6 +45,31 @@ def test_people_see_where_executors_are_written(capsys: pytest.CaptureFixture[st
     assert "flat.py" not in shown[()]
 
 
+def test_a_name_says_where_an_executor_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "AllReduceRingExecutor"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("executors of all_reduce\n  AllReduceRingExecutor  hccl_executors\n")
+    assert "rings/servers.py:" in shown.replace("\n      ", "")
+    assert "level0:ring; level1:ring|" in shown
+    assert "coll_all_reduce_ring_executor.cc" in shown.replace("\n      ", "")
+    assert "platforms" not in shown
+
+
+def test_a_part_of_a_name_lists_all_that_have_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "ringexecutor", "--op", "all_reduce", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["executors"]
+    assert [e["name"] for e in found] == ["AllReduceRingExecutor"]
+    assert main(["list", "allreducering"]) == 0
+    assert "AllReduceRingZerocopyExecutor" in capsys.readouterr().out
+    assert main(["list", "AllReduceRing"]) == 0  # a whole name is that one alone
+    assert "AllReduceRingZerocopyExecutor" not in capsys.readouterr().out
+
+
+def test_an_unknown_name_has_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "AllReduceRingExecutr"]) == 2
+    assert "Did you mean AllReduceRingExecutor" in capsys.readouterr().err
+
+
 def test_only_one_op(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "--op", "all_reduce", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

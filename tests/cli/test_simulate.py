@@ -81,7 +81,7 @@ def test_large_programs_are_walked_by_batches(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_task = simulated(capsys, *RING, "--ranks", "6")
-    monkeypatch.setattr("hccl_py.cli.simulations.FEW_TASKS", 10)
+    monkeypatch.setattr("hccl_py.simulator.entry.FEW_TASKS", 10)
     found = simulated(capsys, *RING, "--ranks", "6")
     assert (found["walk"], found["link_s"]) == ("batches", 0)
     assert found["simulated_us"] == by_task["simulated_us"]
@@ -194,7 +194,7 @@ def test_bad_options(
 def test_a_deadlock(
     few: int, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hccl_py.cli.simulations.FEW_TASKS", few)
+    monkeypatch.setattr("hccl_py.simulator.entry.FEW_TASKS", few)
     name = f"timed_{few}"
     (here / f"{name}.py").write_text(AUTHOR)
     said = refused(capsys, "all_gather", "--executor", f"{name}:Stuck")
@@ -205,7 +205,7 @@ def test_a_deadlock(
 def test_notifies_that_count(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hccl_py.cli.simulations.FEW_TASKS", 1)
+    monkeypatch.setattr("hccl_py.simulator.entry.FEW_TASKS", 1)
     twice = {
         "format": "hccl-py.program/1",
         "op": {"name": "barrier", "dtype": "uint8"},

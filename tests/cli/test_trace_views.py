@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hccl_py.cli import main, progress
+from hccl_py.cli import main, output
 from hccl_py.cli.output import Screen
-from hccl_py.cli.stepping import Keys, step_through
+from hccl_py.cli.trace_report import step_through
 from hccl_py.trace.board import Board, BoardDrawing
 from hccl_py.trace.words import Words
 from tests.trace.drawn import SCENES
@@ -96,9 +96,9 @@ def test_a_deadlock_is_drawn_and_is_status_1(
         assert "╍" in text
     if more == ["--rank", "2"]:
         assert re.search(r"^  never  wait ◂\?", text, re.MULTILINE)
-        assert re.search(r"#12    10.70    never  wait ◂ nobody", text)
+        assert re.search(r"#12    10.70    never  wait ◂ unmatched", text)
         assert re.search(r"#6    24.67    never  RxDataSignal ◂ rank 1, unmatched", text)
-        assert re.search(r"#7             never  post ▸ nobody", text)
+        assert re.search(r"#7             never  post ▸ unmatched", text)
 
 
 def test_a_deadlock_has_no_json(stuck: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,14 +198,6 @@ def test_keys_go_forwards_and_back(
     assert shown.endswith("\x1b[?1049l")
 
 
-def test_keys_come_in_pieces_and_have_names() -> None:
-    reading, writing = os.pipe()
-    os.write(writing, "n\x1b[A\x1bOB\x1b[5~\x1b[Zé".encode())
-    os.close(writing)
-    assert list(Keys(reading)) == ["n", "up", "down", "up", "unknown", "é"]
-    os.close(reading)
-
-
 # ---- view ----
 
 
@@ -220,8 +212,8 @@ def test_the_view_needs_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
 def test_long_work_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(progress, "PATIENCE_S", 0.01)
-    with progress.working("recording \x1b"):
+    monkeypatch.setattr(output, "PATIENCE_S", 0.01)
+    with output.working("recording \x1b"):
         assert screen.began.wait(10)
     assert screen.getvalue().startswith("\r\x1b[Krecording \\x1b, 0 s")
     assert screen.getvalue().endswith("\r\x1b[K")
@@ -230,6 +222,6 @@ def test_long_work_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_short_work_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    with progress.working("recording"):
+    with output.working("recording"):
         pass
     assert screen.getvalue() == ""

@@ -52,7 +52,7 @@ def test_a_trace_is_timed(step: str, capfd: pytest.CaptureFixture[str]) -> None:
 def test_large_ones_are_written_without_a_report(
     step: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hccl_py.cli.simulations.FEW_TASKS", 3)
+    monkeypatch.setattr("hccl_py.simulator.entry.FEW_TASKS", 3)
     assert run("simulate", step, "--chakra", "timed") == 0
     brief = capfd.readouterr().out
     assert "--report says what the time goes into." in brief

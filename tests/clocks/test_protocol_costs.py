@@ -2,6 +2,7 @@
 computed by hand.
 """
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,18 +14,16 @@ from hypothesis import strategies as st
 from hccl_interop.msccl import algorithms_from, import_algorithm, meaning_of
 from hccl_py.clocks.cost import PROTOCOLS, ProtocolCost, Protocols
 from hccl_py.clocks.links import Links
-from hccl_py.formats.json_read import from_value
-from hccl_py.plugins.executor import ops_of
+from hccl_py.formats.json_read import from_json
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, simulate_batches, simulate_contended
 from hccl_py.simulator.load import busiest_us
 from hccl_py.simulator.tasks import simulate_tasks
-from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
-from hccl_py.topology.presets import PRESETS
 from tests.interop.msccl.xmls import Xml
-from tests.recording import BY_NAME, filled, op_of, recorded
+from tests.recording import recorded
 from tests.simulator.costs import COST, only_hccs
+from tests.suited import SuitedCall, suited
 
 ALPHA = 3.0
 LINK = 10_000.0
@@ -156,15 +155,17 @@ def chain(free: int, full: int) -> Program:
         "2": {"0": [["post", 1, free], ["wait", 1, full], ["copy", slot, out]]},
     }
     buffers = {"IN": 1000, "OUT": 1000, "SLOT": 1000}
-    return from_value(
-        {
-            "format": "hccl-py.program/1",
-            "op": {"name": "send_recv", "dtype": "uint8", "count": 1000, "pairs": [[0, 2]]},
-            "ranks": 3,
-            "links": links,
-            "buffers": {str(rank): buffers for rank in range(3)},
-            "tasks": tasks,
-        }
+    return from_json(
+        json.dumps(
+            {
+                "format": "hccl-py.program/1",
+                "op": {"name": "send_recv", "dtype": "uint8", "count": 1000, "pairs": [[0, 2]]},
+                "ranks": 3,
+                "links": links,
+                "buffers": {str(rank): buffers for rank in range(3)},
+                "tasks": tasks,
+            }
+        )
     )
 
 
@@ -194,19 +195,23 @@ def test_other_notifies_cost_what_notifies_cost() -> None:
 
 def test_alpha_of_reads_is_that_of_what_lets_them_go() -> None:
     slot = ["SLOT", 0, 1000]
-    program = from_value(
-        {
-            "format": "hccl-py.program/1",
-            "op": {"name": "send_recv", "dtype": "uint8", "count": 1000, "pairs": [[0, 1]]},
-            "ranks": 2,
-            "link": "sdma",
-            "exported": ["SLOT"],
-            "buffers": {str(r): {"IN": 1000, "OUT": 1000, "SLOT": 1000} for r in range(2)},
-            "tasks": {
-                "0": {"0": [["copy", ["IN", 0, 1000], slot], ["post", 1, 2], ["wait", 1, 0]]},
-                "1": {"0": [["wait", 0, 2], ["read", 0, slot, ["OUT", 0, 1000]], ["post", 0, 0]]},
-            },
-        }
+    program = from_json(
+        json.dumps(
+            {
+                "format": "hccl-py.program/1",
+                "op": {"name": "send_recv", "dtype": "uint8", "count": 1000, "pairs": [[0, 1]]},
+                "ranks": 2,
+                "link": "sdma",
+                "exported": ["SLOT"],
+                "buffers": {str(r): {"IN": 1000, "OUT": 1000, "SLOT": 1000} for r in range(2)},
+                "tasks": {
+                    "0": {"0": [["copy", ["IN", 0, 1000], slot], ["post", 1, 2], ["wait", 1, 0]]},
+                    "1": {
+                        "0": [["wait", 0, 2], ["read", 0, slot, ["OUT", 0, 1000]], ["post", 0, 0]]
+                    },
+                },
+            }
+        )
     )
     assert totals(program, MESSAGES) == pytest.approx([ALPHA + MOVED] * 4)
     assert totals(program, PLAIN) == pytest.approx([MOVED + ALPHA] * 4)  # of the answer
@@ -220,22 +225,12 @@ def test_imported_messages_pay_alpha_by_either_rule() -> None:
         assert totals(program, MESSAGES) == totals(program, PLAIN)
 
 
-@given(
-    name=st.sampled_from(sorted(BY_NAME)),
-    servers=st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple),
-    protocol=st.sampled_from(PROTOCOLS),
-)
-def test_all_walks_give_the_same_times_to_the_last_bit(
-    name: str, servers: tuple[int, ...], protocol: str
-) -> None:
-    topology = Topology(PRESETS["mesh"], servers)
-    op = filled(op_of(ops_of(BY_NAME[name]())[0], 1000), topology.size)
-    if not suits(BY_NAME[name], op, topology):
-        return
+@given(call=suited(counts=(1000,)), protocol=st.sampled_from(PROTOCOLS))
+def test_all_walks_give_the_same_times_to_the_last_bit(call: SuitedCall, protocol: str) -> None:
     one = ProtocolCost(launch_us=0.3, gbps=0.7)
     terms = {"alpha_by": "message", "protocols": Protocols(simple=one, ll=one, ll128=one)}
     cost = COST.model_copy(update=terms)
-    program = replace(recorded(name, op, topology, 1 << 15), protocol=protocol)
+    program = replace(recorded(*call, 1 << 15), protocol=protocol)
     timeline = simulate_tasks(program, None, cost)
     queue = program.tasks.rank.astype(np.int64) * program.streams + program.tasks.stream
     ends = np.zeros(program.ranks * program.streams)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hccl_py.cli.counts import read_counts
+from hccl_py.call.counts import read_counts
 from hccl_py.clocks.cost import COSTS
 from hccl_py.clocks.cost_files import read_cost, write_cost
 from hccl_py.documents.disk import check_place, read_file, replacing, write_file

@@ -3,15 +3,23 @@
 import random
 from collections.abc import Callable
 from itertools import islice
+from types import ModuleType
 
+from hccl_executors import EXECUTORS
 from hccl_py.plugins.executor import Executor
 from hccl_py.verifier.sweeps.cases import Case, Cases
 from hccl_py.verifier.sweeps.space import random_cases
 
-__all__ = ["some_calls"]
+__all__ = ["executors_of", "some_calls"]
 
 TRIES = 20_000
 """Choices to draw: those executors that suit least take one in forty."""
+
+
+def executors_of(*modules: ModuleType) -> tuple[type[Executor], ...]:
+    """Return the executors that are written in these modules."""
+    names = [module.__name__ for module in modules]
+    return tuple(executor for executor in EXECUTORS if executor.__module__ in names)
 
 
 def some_calls(

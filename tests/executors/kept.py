@@ -57,13 +57,13 @@ PIPELINE = (
         "templates/pipeline.py",
         "frm.tx_data_ack(stream)",
         "HCCL's; needed where an all-gather fills a block anew",
-        "_Pipeline",
+        "_MeshRingPipeline",
     ),
     Kept(
         "templates/pipeline.py",
         "frm.tx_data_signal(stream)",
         "needed where servers are joined by SDMA and by RDMA, or blocks are filled locally",
-        "_Pipeline",
+        "_MeshRingPipeline",
     ),
 )
 DETER_PIPELINE = (
@@ -76,7 +76,7 @@ DETER_PIPELINE = (
         "templates/pipeline.py",
         "frm.tx_data_ack(stream)",
         "HCCL's; the barrier behind the last transfer says as much between two servers",
-        "_Pipeline",
+        "_MeshRingPipeline",
     ),
 )
 SUPERPODS = Kept(

@@ -48,7 +48,6 @@ from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, Mode
 from hccl_py.operators import make_operator
 from hccl_py.plugins.discovery import find_platform
-from hccl_py.plugins.executor import order_of
 from hccl_py.plugins.platforms import Adversary, Group, Schedule
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology, topology_of
@@ -176,14 +175,14 @@ def parts_of(op: OpParam, ranks: int, total: Array) -> list[Array]:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("executor", FIXED + IN_ORDER, ids=lambda e: e.__name__)
 def test_all_interleavings_give_the_same_bits(executor: Any, dtype: str) -> None:
-    assert order_of(executor()) in ("fixed", "rank")
+    assert executor.order in ("fixed", "rank")
     assert len(set(bits_of(executor, dtype, schedules_of(3)))) == 1
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("executor", OPEN, ids=lambda e: e.__name__)
 def test_some_interleavings_give_other_bits(executor: Any, dtype: str) -> None:
-    assert order_of(executor()) == "arrival"
+    assert executor.order == "arrival"
     assert len(set(bits_of(executor, dtype, schedules_of(3)))) > 1
 
 
@@ -196,7 +195,7 @@ def test_all_ranks_have_the_same_bits(executor: Any) -> None:
 
 @pytest.mark.parametrize("executor", FIXED, ids=lambda e: e.__name__)
 def test_a_fixed_order_need_not_be_that_of_a_loop(executor: Any) -> None:
-    assert order_of(executor()) == "fixed"
+    assert executor.order == "fixed"
     op = op_for(executor)
     loop = b"".join(part.tobytes() for part in left_fold(op, numbers(op, RANKS)))
     assert bits_of(executor, "fp32", [Schedule()]) != [loop]
@@ -229,7 +228,7 @@ def test_order_preserving_sums_have_one_order(
     inputs = numbers(op, topology.size, schedule.seed)
     program = recorded(executor, op, topology, 1 << 13)
     found = outputs(program, topology, inputs, schedule)
-    assert order_of(executor()) == "rank"
+    assert executor.order == "rank"
     team = devices * (2 if in_pods else 1)
     # Servers of one device are one team.
     wanted = by_halving(op, inputs, len(inputs) if team == 1 else team)
@@ -242,7 +241,7 @@ def test_the_verifier_agrees(executor: Any) -> None:
     topology = topology_of(RANKS)
     report = verify(recorded(executor, op_for(executor), topology), product=topology.product)
     names = {finding.name for finding in report.findings}
-    assert ("REDUCE_ORDER_NONDET" in names) == (order_of(executor()) == "arrival")
+    assert ("REDUCE_ORDER_NONDET" in names) == (executor.order == "arrival")
 
 
 @pytest.mark.parametrize("executor", OPEN[1:], ids=lambda e: e.__name__)

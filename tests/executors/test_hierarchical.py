@@ -30,16 +30,12 @@ from hccl_py.verifier import verify
 from hccl_py.verifier.numeric import run_numeric
 from hccl_py.verifier.sweeps.cases import SMALL_CCL, Case
 from hccl_py.verifier.sweeps.rounds import elements_per_round
+from tests.executors.calls import executors_of
 from tests.executors.flat import in_turn
 from tests.recording import filled, op_of, same_tasks
 from tests.recording import recorded as record_it
 
-EXECUTORS: tuple[type[Executor], ...] = tuple(
-    getattr(module, name)
-    for module in (hierarchical, mixed)
-    for name in module.__all__
-    if name.endswith("Executor")
-)
+EXECUTORS = executors_of(hierarchical, mixed)
 A2, A3 = PRESETS["atlas-800t-a2"], PRESETS["atlas-900-a3"]
 
 LAYOUTS = (

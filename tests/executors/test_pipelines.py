@@ -20,12 +20,13 @@ from hccl_py.verifier import verify
 from hccl_py.verifier.numeric import run_numeric
 from hccl_py.verifier.sweeps.cases import SMALL_CCL, Case
 from hccl_py.verifier.sweeps.rounds import elements_per_round
+from tests.executors.calls import executors_of
 from tests.executors.flat import SCHEDULES
 from tests.recording import filled, op_of, same_tasks
 from tests.recording import recorded as record_it
 
-OP_BASE: tuple[type[Executor], ...] = tuple(getattr(pipelines, name) for name in pipelines.__all__)
-EXECUTORS = OP_BASE + tuple(getattr(graph_pipelines, name) for name in graph_pipelines.__all__)
+OP_BASE = executors_of(pipelines)
+EXECUTORS = OP_BASE + executors_of(graph_pipelines)
 THREE_BLOCKS = (
     pipelines.ReduceScatterMeshOpbasePipelineExecutor,
     pipelines.ReduceScatterVMeshOpbasePipelineExecutor,

@@ -1,6 +1,7 @@
 """The resources of ring and pipeline executors: those of HCCL's own, row by row."""
 
 from dataclasses import replace
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,8 @@ from hccl_py.enums import Buffer, Mode, ReduceOp
 from hccl_py.orchestration.rank import RankView
 from hccl_py.plugins.executor import Executor, ResourceRequest, Topology, with_levels
 from hccl_py.topology import PRESETS, topology_of
-from tests.recording import BY_NAME, filled, op_of
+from tests.executors.calls import executors_of
+from tests.recording import filled, op_of
 
 CCL = 1 << 20
 COUNT = 1000
@@ -27,23 +29,16 @@ ONE_DIE_EACH = Topology.placed(
     PRESETS["atlas-900-a3"], np.repeat(range(4), 4), np.tile([0, 2, 4, 6], 4)
 )
 
-EXECUTORS: dict[str, type[Executor]] = {
-    name: getattr(module, name)
-    for module in (
-        servers,
-        superpods,
-        concurrent,
-        semi,
-        pipelines,
-        graph_pipelines,
-        inference,
-        stars,
-    )
-    for name in module.__all__
-    if name in BY_NAME
-}
+MODULES = (servers, superpods, concurrent, semi, pipelines, graph_pipelines, inference, stars)
+EXECUTORS: dict[str, type[Executor]] = {cls.__name__: cls for cls in executors_of(*MODULES)}
 
-SUPERPODS = [name for name in superpods.__all__ if name in EXECUTORS]
+
+def names_of(module: ModuleType) -> tuple[str, ...]:
+    """Return the names of the executors that are written in a module."""
+    return tuple(executor.__name__ for executor in executors_of(module))
+
+
+SUPERPODS = names_of(superpods)
 
 SLOT = CCL // (RANKS * UNIT)
 PACKED = CCL // RANKS // 128 * 128 // UNIT
@@ -76,7 +71,7 @@ def rows(topology: Topology, subs: tuple[int, int], *names: str) -> list[Row]:
     return found
 
 
-SERVER_ROWS = tuple(servers.__all__)
+SERVER_ROWS = names_of(servers)
 HELPED = (
     "AllReduceRingFor91093Executor",
     "AllGatherRingFor91093Executor",
@@ -97,9 +92,9 @@ TABLE = (
     *rows(TRAINING, (3, 3), *SERVER_ROWS),
     *rows(DIES, (3, 1), *HELPED, *ALIGNED),
     *rows(ONE_DIE_EACH, (1, 0), *HELPED),
-    *rows(DIES, (1, 1), "ScatterRingFor91093Executor", *concurrent.__all__),
+    *rows(DIES, (1, 1), "ScatterRingFor91093Executor", *names_of(concurrent)),
     *rows(ONE_DIE_EACH, (0, 0), "ScatterRingFor91093Executor"),
-    *(row._replace(loop=min(row.loop, WHOLE)) for row in rows(A2, (0, 0), *inference.__all__)),
+    *(row._replace(loop=min(row.loop, WHOLE)) for row in rows(A2, (0, 0), *names_of(inference))),
 )
 """HCCL has no scratch for scatter in graph mode, where the root's input is exported instead. The
 concurrent rings are ours.
@@ -150,10 +145,10 @@ def test_graph_mode(row: Row) -> None:
 @pytest.mark.parametrize("row", TABLE, ids=row_id)
 def test_planes(row: Row) -> None:
     planes = {plane.level for plane in asked(row.executor, row.topology).planes}
-    if row.executor in inference.__all__:
+    if row.executor in names_of(inference):
         assert planes == {"flat"}
         return
-    extra = {"level12"} if row.executor in concurrent.__all__ else set()
+    extra = {"level12"} if row.executor in names_of(concurrent) else set()
     assert planes == {*row.topology.rings, "level1", *extra}
 
 
@@ -198,7 +193,7 @@ def test_helpers_are_requested_even_where_they_have_nothing_to_do(name: str) -> 
         assert asked(name, SINGLE_RING).sub_streams == 1
 
 
-@pytest.mark.parametrize("name", semi.__all__)
+@pytest.mark.parametrize("name", names_of(semi))
 def test_semi_rings(name: str) -> None:
     for devices in (2, 8, 16):
         request = asked(name, topology_of(devices, preset="atlas-900-a3"))
@@ -264,7 +259,7 @@ def test_small_buffers_are_cut_in_three_without_room() -> None:
     assert request.max_count == (64 << 10) // 3 // 128 * 128 // UNIT
 
 
-@pytest.mark.parametrize("name", stars.__all__)
+@pytest.mark.parametrize("name", names_of(stars))
 def test_stars(name: str) -> None:
     request = asked(name, A2)
     assert request.sub_streams == 0

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +25,7 @@ from hccl_py.verifier.classes import Severity
 from hccl_py.verifier.numeric import run_numeric
 from hccl_py.verifier.sweeps.cases import SMALL_CCL, Case
 from hccl_py.verifier.sweeps.rounds import elements_per_round
+from tests.executors.calls import executors_of
 from tests.executors.flat import SCHEDULES, in_turn
 from tests.recording import BY_NAME, filled, op_of, same_tasks
 from tests.recording import recorded as record_it
@@ -33,12 +33,8 @@ from tests.recording import recorded as record_it
 A2, A3, TRAINING = (PRESETS[n] for n in ("atlas-800t-a2", "atlas-900-a3", "atlas-800-9000"))
 
 
-def rows(*modules: ModuleType) -> tuple[type[Executor], ...]:
-    return tuple(BY_NAME[name] for module in modules for name in module.__all__ if name in BY_NAME)
-
-
-SERVERS, SUPERPODS, CONCURRENT, SEMI = map(rows, (servers, superpods, concurrent, semi))
-FLAT = rows(inference, stars)
+SERVERS, SUPERPODS, CONCURRENT, SEMI = map(executors_of, (servers, superpods, concurrent, semi))
+FLAT = executors_of(inference, stars)
 A3_ALL_REDUCE = BY_NAME["AllReduceRingFor91093Executor"]
 ALL = (*SERVERS, *SUPERPODS, *CONCURRENT, *SEMI, *FLAT)
 EXECUTOR_NUMBER = {executor: number for number, executor in enumerate(ALL)}

@@ -100,11 +100,11 @@ def test_parameters_come_back(name: str, alpha: float, gbps: float, ratio: float
     fitted = fit(times, base)
     assert fitted.model_us == pytest.approx([s.time_us for s in times], rel=1e-6)
     assert {e.parameter.name for e in fitted.estimates} <= CASES[name].tells
-    in_step = [k for k in fitted.kept if k.parameter.of(cost) != k.value]
+    in_step = [k for k in fitted.held if k.parameter.of(cost) != k.value]
     for estimate in fitted.estimates:
         if not in_step or estimate.parameter.is_rate:
             assert estimate.value == pytest.approx(estimate.parameter.of(cost), rel=1e-6)
-    for kept in fitted.kept:
+    for kept in fitted.held:
         assert kept.value == kept.parameter.of(fitted.cost)
         if kept.value != kept.parameter.of(base):
             assert kept.why.endswith("and its value in atlas-800t-a2 does not explain these times")
@@ -135,7 +135,7 @@ def test_the_alphas_of_two_links_in_a_row_come_back_as_a_sum(
     assert {s.program.executor for s in inside_first} == {"AllGatherMeshExecutor"}
     cost = truth(base_of(some), alpha, gbps, ratio)
     fitted = fit(measured(some, cost), base_of(some))
-    (kept,) = (k for k in fitted.kept if k.parameter.field == "alpha_us")
+    (kept,) = (k for k in fitted.held if k.parameter.field == "alpha_us")
     assert kept.value == 10.0
     alphas = [fitted.cost.hccs.alpha_us, fitted.cost.roce.alpha_us]
     assert sum(alphas) == pytest.approx(alpha * (1 + ratio), rel=1e-6)
@@ -199,8 +199,8 @@ def test_two_ops_tell_more_than_one() -> None:
     base = base_of(both)
     cost = truth(base, 9.0, 30.0, 2.0).model_copy(update={"reduce_gbps": 90.0})
     alone = fit(measured(both[len(SIZES) :], cost), base)
-    assert [k.parameter.name for k in alone.kept] == ["reduce_gbps"]
-    assert alone.kept[0].why == "it grows in step with roce.gbps"
+    assert [k.parameter.name for k in alone.held] == ["reduce_gbps"]
+    assert alone.held[0].why == "it grows in step with roce.gbps"
     assert found(fit(measured(both, cost), base))["reduce_gbps"] == pytest.approx(90.0, rel=1e-6)
 
 
@@ -208,7 +208,7 @@ def test_one_size_tells_one_parameter() -> None:
     twice = (samples("mesh")[0],) * 2
     fitted = fit(measured(twice, base_of(twice)), base_of(twice))
     assert [e.parameter.name for e in fitted.estimates] == ["hccs.alpha_us"]
-    assert {k.parameter.name: k.why for k in fitted.kept} == {
+    assert {k.parameter.name: k.why for k in fitted.held} == {
         "hccs.gbps": "it grows in step with hccs.alpha_us",
         "reduce_gbps": "it has no part in these times",
     }

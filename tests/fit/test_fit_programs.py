@@ -96,8 +96,8 @@ def test_tied_parameters_are_one_number_and_those_in_step_are_named() -> None:
     names = ("copy_gbps", "hccs.gbps", "task_us", "hccs.alpha_us")
     in_step = fit(measured, truth, parsed(*names))
     assert in_step.rank == 2
-    assert len(in_step.kept) == 2
-    assert all(kept.why.startswith("it grows in step with") for kept in in_step.kept)
+    assert len(in_step.held) == 2
+    assert all(kept.why.startswith("it grows in step with") for kept in in_step.held)
 
 
 def parsed(*names: str) -> list[Parameter]:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from hccl_py.cli.time_lists import is_list
 from hccl_py.errors import FileError
 from hccl_py.fit.logs.hccl_test import Command
 from hccl_py.fit.logs.measured import read_log
+from hccl_py.fit.logs.time_lists import is_list
 
 SHIFTED = """\
 numCycle,collective,ranks,rankspernode,gpusperrank,size,type,redop,inplace,time,algbw,busbw,#wrong

@@ -97,8 +97,8 @@ def check_sentence(error: ProgramFileError) -> None:
 def test_recordings_come_back_as_they_are(
     executor: str, topology: Any, count: int, mode: Mode, by_rank: bool
 ) -> None:
-    if executor in MESH_ONLY and (mode is Mode.GRAPH or not topology.is_single_server):
-        return
+    if executor in MESH_ONLY:
+        mode, topology = Mode.OP_BASE, topology_of(min(topology.size, 8))
     name = "all_gather" if executor.startswith("AllGather") else "all_reduce"
     program = recorded(executor, op_of(name, count, mode=mode), topology, by_rank=by_rank)
     data = to_npz(program)
@@ -334,6 +334,5 @@ def test_changed_arrays_load_or_are_refused_in_a_sentence(data: st.DataObject) -
         program = from_npz(packed(arrays), "x.npz")
     except ProgramFileError as error:
         check_sentence(error)
-        return
-    if program.cells < 1_000_000:
-        assert len(program.linked.order) <= len(program.tasks)
+    else:
+        assert program.cells >= 1_000_000 or len(program.linked.order) <= len(program.tasks)

@@ -9,17 +9,16 @@ import pytest
 
 import hccl_py as hccl
 from hccl_py.errors import ParameterError
-from hccl_py.importers import Case, Imported, importer_of
+from hccl_py.importers import Imported, ProgramCase
 from hccl_py.importers.contract import with_article
-from hccl_py.importers.exporter import Exporter
-from hccl_py.importers.installed import installed_exporter, refuse_source, writer_of
+from hccl_py.importers.installed import writer_of
 from hccl_py.importers.program_files import program_files_like
 from hccl_py.verifier import Finding, Severity
 from tests.recording import BY_NAME, op_of, recorded
 
 IMPORTER = """
 from functools import partial
-from hccl_py.importers import Entry, Imported, Importer, Source
+from hccl_py.importers import SourceEntry, Imported, Importer, Source
 
 
 class OneCall(Source):
@@ -38,7 +37,7 @@ class Recipes(Importer):
         return path.endswith(".recipe")
 
     def entries(self, path, options):
-        return [Entry(path, partial(self.read, path, options))]
+        return [SourceEntry(path, partial(self.read, path, options))]
 
     def read(self, path, options):
         import hccl_py as hccl
@@ -114,62 +113,6 @@ def test_options_that_an_importer_does_not_take(
     assert message in done.stderr
 
 
-CLAIMS = {
-    "ring.xml": ("", "MSCCL algorithm"),
-    "RING.XML#2": ("", "MSCCL algorithm"),
-    "plan.json": (
-        '{"name": "x", "collective": "allreduce", "gpus": []}',
-        "execution plan of mscclpp",
-    ),
-    "program.json": ("{}", "program file"),
-    "gone.npz": (None, "program file"),
-    "st.log#3": (None, "log of HCCL's checker"),
-    "output": ("[ RUN      ] AllReduceTest.x\nrank id is 0", "log of HCCL's checker"),
-    "notes": ("hello", "program file"),
-    "all_reduce": ("an op's name goes before a file's", None),
-    "gone": (None, None),
-}
-
-
-@pytest.mark.parametrize("name", CLAIMS)
-def test_paths_are_claimed_by_suffix_or_first_bytes(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text, noun = CLAIMS[name]
-    if text is not None and "#" not in name and not name.startswith("ring"):
-        Path(name).write_text(text)
-    found = importer_of(name)
-    assert (None if found is None else found.noun) == noun
-
-
-def test_folders_are_traces_or_custom_ops(tmp_path: Path) -> None:
-    found = importer_of(str(tmp_path))
-    assert found is not None
-    assert found.noun == "custom op in C++"
-    assert found.noun_of(str(tmp_path)) == "directory"
-    with pytest.raises(ParameterError, match=r"explain takes an op, and .* is a directory"):
-        refuse_source(str(tmp_path), "explain", "")
-    (tmp_path / "step.0.et").touch()
-    found = importer_of(str(tmp_path))
-    assert found is not None
-    assert found.noun == "Chakra trace"
-
-
-def test_claiming_a_path_imports_nothing_that_reads_it(tmp_path: Path) -> None:
-    code = (
-        "import sys; from hccl_py.importers import importer_of\n"
-        "for name in ('a.xml', 'a.log', 'a.npz', 'gone', 'all_reduce'):\n"
-        "    importer_of(name)\n"
-        "heavy = ('.build', '.imported', '.json_text', '.recording', '.folder', '.log')\n"
-        "print(*(m for m in sys.modules if m.startswith('hccl_interop.') and m.endswith(heavy)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
-    assert done.stdout.split() == []
-
-
 def test_writers_are_found_by_the_name_of_the_target() -> None:
     assert writer_of("a.xml", is_job=False).noun == "MSCCL algorithm"
     assert writer_of("a.npz", is_job=True).noun == "program file"
@@ -180,14 +123,6 @@ def test_writers_are_found_by_the_name_of_the_target() -> None:
         writer_of("timed", is_job=False)
     with pytest.raises(ParameterError, match="no name of a program file"):
         writer_of("a.png", is_job=False)
-
-
-def test_exporters_are_found_by_name() -> None:
-    found = installed_exporter("cpp")
-    assert isinstance(found, Exporter)
-    assert "all_reduce" in found.ops
-    with pytest.raises(ParameterError, match="No exporter 'fortran' is installed"):
-        installed_exporter("fortran")
 
 
 def finding(name: str, severity: Severity = Severity.ERROR) -> Finding:
@@ -217,7 +152,7 @@ def test_cases_are_verified_one_by_one_and_known_findings_are_left_out() -> None
         seen.append(found.name)
         return None
 
-    both = [Case(program, explain), Case(program, explain, "in place")]
+    both = [ProgramCase(program, explain), ProgramCase(program, explain, "in place")]
     imported = Imported("a.x", program, cases=lambda: iter(both))
     report = imported.report()
     assert set(report.programs) == {"", "in place"}

@@ -17,7 +17,7 @@ from hccl_py.errors import NotSupportedError
 from hccl_py.formats import from_json, from_npz, to_json, to_npz
 from hccl_py.jobs import Job, JobProgram
 from hccl_py.jobs.compose import composed
-from hccl_py.jobs.steps import Run
+from hccl_py.jobs.steps import Communicate
 from hccl_py.program.program import Program
 from hccl_py.simulator import Stragglers, simulate_batches, simulate_tasks
 from hccl_py.topology import Topology
@@ -72,7 +72,7 @@ def test_calls_whose_notifies_count_are_refused(change: dict[str, Any], what: st
         job = Job(world.topology)
         job.stream("comm").run(world, all_reduce(64))
         (step,) = job.steps
-        assert isinstance(step, Run)
+        assert isinstance(step, Communicate)
         group, plan = step.parts[0]
         other = replace(plan, program=replace(plan.program, **change))
         steps = [replace(step, parts=((group, other),))]

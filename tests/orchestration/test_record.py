@@ -17,10 +17,10 @@ from hccl_py.program.describe import format_line_of
 from hccl_py.program.program import Program
 from hccl_py.program.usage import differences
 from hccl_py.testing.calls import suits
-from hccl_py.topology import Topology, topology_of
-from hccl_py.topology.presets import PRESETS
+from hccl_py.topology import topology_of
 from tests.orchestration.authors import Author, MeshAuthor
 from tests.recording import BY_NAME, SAMPLES, filled, op_of, recorded, same_tasks
+from tests.suited import SuitedCall, suited
 
 SERVERS = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)
 
@@ -35,23 +35,13 @@ def texts(program: Program) -> list[tuple[str, str]]:
 
 
 @given(
-    name=st.sampled_from(sorted(BY_NAME)),
-    servers=SERVERS,
-    count=st.sampled_from([0, 1, 5, 1000, 3000]),
-    dtype=st.sampled_from(["fp32", "int64", "int8"]),
-    mode=st.sampled_from(list(Mode)),
+    call=suited(("mesh",), SERVERS, (0, 1, 5, 1000, 3000), ("fp32", "int64", "int8"), tuple(Mode)),
     ccl_kib=st.sampled_from([32, 1024]),
 )
-def test_batches_record_what_single_ranks_record(
-    name: str, servers: tuple[int, ...], count: int, dtype: str, mode: Mode, ccl_kib: int
-) -> None:
-    topology = Topology(PRESETS["mesh"], servers)
-    op = filled(op_of(ops_of(BY_NAME[name]())[0], count, dtype, mode=mode), topology.size)
-    if not suits(BY_NAME[name], op, topology):
-        return
-    together = recorded(name, op, topology, ccl_kib << 10)
-    alone = recorded(name, op, topology, ccl_kib << 10, by_rank=True)
-    assert len(alone.batches) == topology.size
+def test_batches_record_what_single_ranks_record(call: SuitedCall, ccl_kib: int) -> None:
+    together = recorded(*call, ccl_kib << 10)
+    alone = recorded(*call, ccl_kib << 10, by_rank=True)
+    assert len(alone.batches) == call.topology.size
     assert together.digest == alone.digest
     assert same_tasks(together, alone)
     assert texts(together) == texts(alone)

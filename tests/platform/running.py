@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from hccl_platform.emulated import EmulatedSession
 from hccl_platform.emulated.fast import Thresholds
-from hccl_platform.emulated.tiling import Limits
+from hccl_platform.emulated.tiling import TileLimits
+from hccl_platform.lowering.memory import Memory, user_arrays
+from hccl_platform.lowering.moves import Bytes
 from hccl_py.call.op_param import OpParam
 from hccl_py.enums import ReduceOp
 from hccl_py.operators import make_operator
@@ -22,7 +24,7 @@ Array = npt.NDArray[Any]
 
 UNTOUCHED = 77
 
-TINY_TILES = Thresholds(0, 0, Limits(cache=1024, least=64, most=256, alone=0))
+TINY_TILES = Thresholds(0, 0, TileLimits(cache=1024, least=64, most=256, alone=0))
 """Runs everything in tiles, even the smallest program."""
 
 ONLY_NUMPY = Thresholds(run_us=float("inf"))
@@ -67,6 +69,17 @@ def run(program: Program, inputs: Sequence[Array], way: Way = NUMPY) -> list[Arr
     finally:
         session.close()
     return outputs
+
+
+def slots_of(
+    program: Program, used: Sequence[int], inputs: Sequence[Array], outputs: Sequence[Array]
+) -> list[Bytes]:
+    """Return the bytes of all slots: zeros, but for the caller's arrays."""
+    memory = Memory(1 << 20, lambda _, size: np.zeros(size, np.uint8))
+    slots = memory.slots("tag", program, used)
+    arrays = user_arrays(program, range(program.ranks), inputs, outputs)
+    slots |= {slot: array.view(np.uint8) for slot, array in arrays.items()}
+    return [slots.get(slot, np.zeros(0, np.uint8)) for slot in range(program.buffer_sizes.size)]
 
 
 def whole_numbers(op: OpParam, ranks: int, seed: int = 0) -> list[Array]:

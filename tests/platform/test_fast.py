@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from hccl_platform.emulated import EmulatedSession
 from hccl_platform.emulated.fast import FastPath, Thresholds
-from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler
 from hccl_platform.lowering.moves import moves_of
@@ -34,6 +33,7 @@ from tests.platform.running import (
     run,
     same_bits,
     scheduled,
+    slots_of,
     whole_numbers,
 )
 from tests.recording import BY_NAME, MESH_ONLY, op_of, recorded
@@ -61,9 +61,8 @@ def run_in_order(program: Program, inputs: Sequence[Array]) -> list[Array]:
     sizes = program.buffer_sizes[:, program.buffers.index("OUT")] // program.op.unit
     outputs = [np.full(size, 77, program.op.dtype.numpy) for size in sizes]
     prepared = Prepared(program, moves_of(program, np.arange(len(program.tasks))))
-    slots = Memory(1).slots("", program, prepared.used)
-    fill_user_slots(slots, program, inputs, outputs)
-    steps = dict(zip(prepared.moves.row.tolist(), prepared.steps, strict=True))
+    slots = slots_of(program, prepared.moves.slots, inputs, outputs)
+    steps = dict(zip(prepared.moves.row.tolist(), prepared.moves.steps, strict=True))
     scheduler = InOrder(program, steps, slots, Adversary.RANDOM, Seeded(0))
     scheduler.follow(program)
     scheduler.run()
@@ -109,13 +108,25 @@ def test_deleting_a_data_task_shows(data: st.DataObject, program: Program) -> No
     assert same_bits(run(mutant, inputs, scheduled(3)), wrong)
 
 
+def offsets_near(program: Program, old: Instruction, side: str) -> list[int]:
+    """Return other offsets of one side of a task, within its buffer; none if no data moves."""
+    if not old.kind.moves_data or not int(old.size):
+        return []
+    start = int(getattr(old, f"{side}_offset"))
+    most = int(program.buffer_sizes[0, getattr(old, f"{side}_buffer")]) - int(old.size)
+    return [start + by for by in (-64, -4, 4, 64) if 0 <= start + by <= most]
+
+
 @given(data=st.data(), program=programs(), side=st.sampled_from(["src", "dst"]))
 def test_moving_an_offset_shows(data: st.DataObject, program: Program, side: str) -> None:
-    batch, index, old = draw_move(data, program)
-    by = data.draw(st.sampled_from([-64, -4, 4, 64]))
-    offset = int(getattr(old, f"{side}_offset")) + by
-    limit = int(program.buffer_sizes[0, getattr(old, f"{side}_buffer")])
-    assume(0 <= offset <= limit - int(old.size))
+    movable = [
+        (number, index, one, offset)
+        for number, batch in enumerate(program.batches)
+        for index, one in enumerate(batch.instructions)
+        for offset in offsets_near(program, one, side)
+    ]
+    assume(movable)
+    batch, index, old, offset = data.draw(st.sampled_from(movable))
     new = moved(old, f"{side}_offset", offset)
     check_mutant(program, changed(program, batch, index, lambda _: new))
 

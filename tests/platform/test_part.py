@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.lowering.moves import Bytes, run_step
-from hccl_platform.lowering.part import MOVE, Cell, Part, part_of
+from hccl_platform.lowering.part import MOVE, Cell, RankPart, part_of
 from hccl_py.communicator.data import expected_outputs, first_wrong, inputs_of
 from hccl_py.enums import POST, Mode, TaskKind
 from hccl_py.errors import OrchestrationError
@@ -21,7 +20,7 @@ from hccl_py.plugins.executor import Executor
 from hccl_py.program.program import Program
 from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.sweeps.space import random_cases
-from tests.platform.running import changed, moved
+from tests.platform.running import changed, moved, slots_of
 from tests.recording import op_of, recorded
 
 
@@ -39,19 +38,17 @@ def a_program(executor: type[Executor]) -> Program | None:
 @contextmanager
 def right_outputs(program: Program, used: Sequence[int]) -> Iterator[list[Bytes]]:
     """Give the bytes of the slots of a call on known inputs; the block must fill the outputs."""
-    slots = Memory(1 << 20).slots("tag", program, used)
     inputs = inputs_of(program.op, program.ranks)
     sizes = program.buffer_sizes[:, program.buffers.index("OUT")] // program.op.unit
     outputs = [np.zeros(size, program.op.dtype.numpy) for size in sizes]
     wanted = expected_outputs(make_operator(program.op.name), program.op, inputs)
-    fill_user_slots(slots, program, inputs, outputs)
-    yield slots
+    yield slots_of(program, used, inputs, outputs)
     for rank, (output, right) in enumerate(zip(outputs, wanted, strict=True)):
         if right is not None and not program.op.displs:
             assert first_wrong([output[: right.size]], [right], [rank]) is None
 
 
-def run_parts(program: Program, parts: list[Part], slots: list[Bytes]) -> None:
+def run_parts(program: Program, parts: list[RankPart], slots: list[Bytes]) -> None:
     """Run the parts stream by stream; a notify is a count."""
     posted, waited = dict.fromkeys(range(program.cells), 0), dict.fromkeys(range(program.cells), 0)
     queues = [(part, list(stream)) for part in parts for stream in part.streams]
@@ -62,7 +59,7 @@ def run_parts(program: Program, parts: list[Part], slots: list[Bytes]) -> None:
             while queue:
                 kind, number, _ = queue[0]
                 if kind == MOVE:
-                    run_step(slots, part.steps[number])
+                    run_step(slots, part.moves.steps[number])
                 elif kind == POST:
                     posted[number] += 1
                 elif posted[number] == waited[number]:
@@ -81,7 +78,7 @@ def test_parts_of_all_ranks_are_the_program(executor: type[Executor]) -> None:
     if program is None:
         pytest.skip("one rank only")
     parts = [part_of(program, rank) for rank in range(program.ranks)]
-    used = sorted({slot for part in parts for slot in part.slots})
+    used = sorted({slot for part in parts for slot in part.moves.slots})
     with right_outputs(program, used) as slots:
         run_parts(program, parts, slots)
 

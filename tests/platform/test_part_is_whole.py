@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_platform.lowering.part import MOVE, Part, part_of
+from hccl_platform.lowering.part import MOVE, RankPart, part_of
 from hccl_py.enums import POST, WAIT, TaskKind
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
@@ -97,7 +97,7 @@ def move_in_the_view(program: Program, row: int, place: int) -> Move:
     )
 
 
-def queues_in_parts(program: Program, parts: list[Part]) -> Queues:
+def queues_in_parts(program: Program, parts: list[RankPart]) -> Queues:
     """The same of parts, from slots and offsets."""
     found: Queues = defaultdict(list)
     for part in parts:
@@ -112,7 +112,7 @@ def queues_in_parts(program: Program, parts: list[Part]) -> Queues:
     return found
 
 
-def move_of_part(program: Program, part: Part, number: int, place: int) -> Move:
+def move_of_part(program: Program, part: RankPart, number: int, place: int) -> Move:
     moves, names = part.moves, program.buffers
 
     def side(slots: IntArray, offsets: IntArray) -> tuple[int, str, int]:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler
 from hccl_platform.lowering.moves import moves_of
@@ -31,6 +30,7 @@ from tests.platform.running import (
     run,
     same_bits,
     scheduled,
+    slots_of,
     whole_numbers,
 )
 from tests.recording import op_of, recorded, without
@@ -42,9 +42,8 @@ def chosen(program: Program, inputs: list[Array], chooser: Chooser) -> list[Arra
     """Run with a chooser of one's own."""
     outputs = [np.zeros(program.op.count, program.op.dtype.numpy) for _ in inputs]
     prepared = Prepared(program, moves_of(program, np.arange(len(program.tasks))))
-    slots = Memory(1 << 20).slots("", program, prepared.used)
-    fill_user_slots(slots, program, inputs, outputs)
-    steps = dict(zip(prepared.moves.row.tolist(), prepared.steps, strict=True))
+    slots = slots_of(program, prepared.moves.slots, inputs, outputs)
+    steps = dict(zip(prepared.moves.row.tolist(), prepared.moves.steps, strict=True))
     Scheduler(program, steps, slots, Adversary.RANDOM, chooser).run()
     return outputs
 
@@ -251,6 +250,6 @@ def test_posting_twice_overruns() -> None:
 def test_a_post_without_a_wait_is_left_over(schedule: bool) -> None:
     program = recorded("AllReduceComm", op_of("all_reduce", 10), 2)
     broken = changed(program, 0, nth(program, TaskKind.NOTIFY_WAIT, -1), lambda _: None)
-    with pytest.raises(OrchestrationError, match="Unmatched post: nobody waits") as error:
+    with pytest.raises(OrchestrationError, match="Unmatched post: no task waits") as error:
         run(broken, whole_numbers(program.op, 2), *([scheduled()] if schedule else []))
     assert error.value.finding == "UNMATCHED_POST"

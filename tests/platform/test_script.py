@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from hccl_executors import EXECUTORS
-from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.lowering import script as module
 from hccl_platform.lowering.moves import Bytes, run_step
 from hccl_platform.lowering.orders import Walk, missing_orders
 from hccl_platform.lowering.part import MOVE
-from hccl_platform.lowering.script import Message, Range, Script, Side, script_of
+from hccl_platform.lowering.script import HostMessage, Script, SlotRange, messages_of, script_of
 from hccl_py.enums import POST
 from hccl_py.plugins.executor import Executor, PlaneRequest, ResourceRequest
 from hccl_py.program.levels import levels, transfers
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
+from tests.platform.running import slots_of
 from tests.platform.test_part import a_program, right_outputs
 from tests.recording import op_of, recorded
 
@@ -70,7 +70,7 @@ class Machine:
             for kind, number, _ in tasks:
                 yield
                 if kind == MOVE:
-                    run_step([*self.slots, self.landings[me]], script.part.steps[number])
+                    run_step([*self.slots, self.landings[me]], script.part.moves.steps[number])
                 elif kind == POST:
                     self.posted[number] = self.posted.get(number, 0) + 1
                 else:
@@ -78,14 +78,14 @@ class Machine:
                         yield
                     self.waited[number] = self.waited.get(number, 0) + 1
 
-    def send(self, me: int, message: Message) -> None:
+    def send(self, me: int, message: HostMessage) -> None:
         data = b"".join(self.slots[slot][a:b].tobytes() for slot, a, b in message.ranges)
         assert len(data) == message.size
         assert not message.is_packet or len(data) <= module.PACKET
         self.channels.setdefault((me, message.peer), deque()).append(data)
         self.sent += 1
 
-    def receive(self, script: Script, message: Message, data: bytes) -> None:
+    def receive(self, script: Script, message: HostMessage, data: bytes) -> None:
         assert len(data) == message.size
         whole, at = np.frombuffer(data, np.uint8), 0
         for slot, start, stop in message.ranges:
@@ -125,19 +125,17 @@ def test_scripts_are_the_program_wherever_its_ranks_are(places: str) -> None:
 
 
 def test_small_pieces_of_a_level_travel_together() -> None:
-    side, small, large = Side(2), Range(0, 0, 100), Range(1, 0, module.SMALL + 1)
-    for level, peer, piece in ((0, 7, small), (0, 7, large), (0, 7, small), (1, 7, large)):
-        side.add(level, peer, piece)
-    side.add(1, 8, large)
-    first, second = side.messages()
+    small, large = SlotRange(0, 0, 100), SlotRange(1, 0, module.SMALL + 1)
+    pieces = ((0, 7, small), (0, 7, large), (0, 7, small), (1, 7, large), (1, 8, large))
+    first, second = messages_of(2, pieces)
     assert first == (
-        Message(7, (small, small), is_packet=True, opens=True),
-        Message(7, (large,), is_packet=False, opens=False),
+        HostMessage(7, (small, small), is_packet=True, opens=True),
+        HostMessage(7, (large,), is_packet=False, opens=False),
     )
     assert second == (
-        Message(7, (large,), is_packet=False, opens=False),
-        Message(8, (), is_packet=True, opens=True),
-        Message(8, (large,), is_packet=False, opens=False),
+        HostMessage(7, (large,), is_packet=False, opens=False),
+        HostMessage(8, (), is_packet=True, opens=True),
+        HostMessage(8, (large,), is_packet=False, opens=False),
     )
 
 
@@ -217,12 +215,10 @@ def test_what_a_post_to_another_host_orders_for_a_third_rank_stays_ordered(
 
     def is_right(seed: int) -> bool:
         scripts = [script_of(program, rank, [0, 0, 1]) for rank in range(3)]
-        slots = Memory(1 << 20).slots(
-            "tag", program, [s for script in scripts for s in script.slots]
-        )
         outputs = [np.zeros(12, np.float32) for _ in range(3)]
         inputs = [np.full(4, rank + 1, np.float32) for rank in range(3)]
-        fill_user_slots(slots, program, inputs, outputs)
+        used = [slot for script in scripts for slot in script.slots]
+        slots = slots_of(program, used, inputs, outputs)
         Machine(program, scripts, slots, seed).run()
         return bool((outputs[reader][:4] == 3).all())
 

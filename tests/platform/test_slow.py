@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hccl_platform.emulated import EmulatedPlatform
-from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler
 from hccl_platform.emulated.turns import Turns
@@ -24,7 +23,7 @@ from hccl_py.testing.schedules import choices_of, shortest
 from hccl_py.topology import Topology, topology_of
 from hccl_py.verifier.numeric import run_numeric
 from tests.groups import group_of
-from tests.platform.running import expected, same_bits, whole_numbers
+from tests.platform.running import expected, same_bits, slots_of, whole_numbers
 from tests.recording import filled, op_of, recorded
 
 MESH = topology_of(4)
@@ -39,9 +38,8 @@ def order_of(
     right = expected(program.op, inputs)
     outputs = [np.full(len(r), 77, r.dtype) for r in right if r is not None]
     prepared = Prepared(program, moves_of(program, np.arange(len(program.tasks))))
-    slots = Memory(1 << 20).slots("", program, prepared.used)
-    fill_user_slots(slots, program, inputs, outputs)
-    steps = dict(zip(prepared.moves.row.tolist(), prepared.steps, strict=True))
+    slots = slots_of(program, prepared.moves.slots, inputs, outputs)
+    steps = dict(zip(prepared.moves.row.tolist(), prepared.moves.steps, strict=True))
     turns = Turns.of(program, topology, slow)
     scheduler = Scheduler(program, steps, slots, Adversary.RANDOM, chooser, turns)
     scheduler.run()

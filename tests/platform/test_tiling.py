@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_platform.emulated.prepared import Prepared
-from hccl_platform.emulated.tiling import Limits, TilePlan, plan_tiles
+from hccl_platform.emulated.tiling import TileLimits, TilePlan, plan_tiles
 from hccl_platform.emulated.unite import _unite
 from hccl_platform.lowering.moves import moves_of
 from hccl_py.call.op_param import OpParam
@@ -103,7 +103,7 @@ def test_any_moves_give_the_same_bits(moves: list[Move], apart: int) -> None:
 
 def plan_of(program: Program, unit: int = 4, threads: int = 2) -> TilePlan | None:
     prepared = Prepared(program, moves_of(program, program.linked.order.astype(np.int64)))
-    limits = Limits(least=64, most=128, alone=0)
+    limits = TileLimits(least=64, most=128, alone=0)
     return plan_tiles(prepared.moves, prepared.origins(()), unit, threads, limits)
 
 

@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
-from hccl_platform.emulated.workers import Workers
+from hccl_platform.emulated.workers import TileWorkers
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_every_range_is_done_once(threads: int) -> None:
     done: list[tuple[int, int]] = []
-    workers = Workers(threads)
+    workers = TileWorkers(threads)
     ranges = [(k, k + 1) for k in range(50)]
     for _ in range(3):
         workers.run(lambda *range_: done.append(range_), ranges)
@@ -19,7 +19,7 @@ def test_every_range_is_done_once(threads: int) -> None:
 
 
 def test_helpers_work_at_the_same_time_and_end() -> None:
-    workers, before = Workers(2), threading.active_count()
+    workers, before = TileWorkers(2), threading.active_count()
     both = threading.Barrier(2, timeout=60)
 
     def work(low: int, high: int) -> None:
@@ -32,7 +32,7 @@ def test_helpers_work_at_the_same_time_and_end() -> None:
 
 
 def test_errors_of_helpers_arrive() -> None:
-    workers = Workers(2)
+    workers = TileWorkers(2)
     both = threading.Barrier(2, timeout=60)
 
     def work(low: int, _: int) -> None:
@@ -46,6 +46,6 @@ def test_errors_of_helpers_arrive() -> None:
 
 
 def test_one_range_needs_no_helper() -> None:
-    workers, before = Workers(4), threading.active_count()
+    workers, before = TileWorkers(4), threading.active_count()
     workers.run(lambda *_: None, [(0, 1)])
     assert threading.active_count() == before

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from hccl_py.errors import PluginError
-from hccl_py.plugins.discovery import Registry
+from hccl_py.plugins import executor as executor_module
+from hccl_py.plugins import platforms
+from hccl_py.plugins.discovery import Registered, Registry
 from hccl_py.plugins.fidelity import (
     Fidelity,
     SourceFile,
-    declared,
-    fidelity_of,
     joined,
     ours,
     same,
@@ -46,15 +46,21 @@ class Stated(Quiet):
     fidelity = same(FILE).with_cases({"NB": steps("No barrier.", OTHER), "NHR": ours("None.")})
 
 
+def registered(executor: type) -> Registered:
+    """Return the record of an executor in a new registry."""
+    return Registry().add(executor, "plugin")
+
+
 def test_a_plugin_that_states_nothing_is_ours() -> None:
-    assert fidelity_of(Quiet()).kind == "ours"
-    assert fidelity_of(Quiet(), ["ring"]).kind == "ours"
+    assert registered(Quiet).fidelity.kind == "ours"
+    assert registered(Quiet).fidelity.among(["ring"]).kind == "ours"
 
 
 def test_a_case_takes_part_with_its_own_standing() -> None:
-    assert fidelity_of(Stated(), ["ring"]) == same(FILE)
-    assert fidelity_of(Stated(), ["ring", "NB"]) == steps("No barrier.", FILE, OTHER)
-    assert declared(Stated()).document() == {
+    found = registered(Stated).fidelity
+    assert found.among(["ring"]) == same(FILE)
+    assert found.among(["ring", "NB"]) == steps("No barrier.", FILE, OTHER)
+    assert found.document() == {
         "kind": "same",
         "deviation": None,
         "sources": ["owner/name@0123abc:src/all_gather.cc"],
@@ -125,3 +131,16 @@ def test_the_same_is_the_executor_its_words_and_its_steps(
         fidelity=fidelity,
     )
     assert found.is_same == is_same
+
+
+def test_old_names_of_functions_work_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match=r"declarations_of\(executor\)\.order now"):
+        assert executor_module.order_of(Quiet()) == "fixed"
+    with pytest.warns(DeprecationWarning, match="zero_copy now"):
+        assert not executor_module.is_zero_copy(Quiet())
+    with pytest.warns(DeprecationWarning, match="fidelity"):
+        assert executor_module.fidelity_of(Stated(), ["NB"]).kind == "steps"
+    with pytest.warns(DeprecationWarning, match="Diagnosed is DiagnosticsProvider now"):
+        assert platforms.Diagnosed is platforms.DiagnosticsProvider
+    with pytest.raises(AttributeError, match="has no attribute 'Odd'"):
+        platforms.Odd  # noqa: B018

@@ -229,7 +229,7 @@ def test_uneven_servers_leave_no_choice(op: str, word: str, runs: str) -> None:
     where = Topology(product(A2), (4, 3))
     selection = chosen(call(op, K, ranks=7), where, algo=f"level0:NA;level1:{word}")
     assert (selection.hccl_algorithm["level1"], selection.refusal) == (runs, "")
-    note = "different numbers of devices: level1 is ring, whatever HCCL_ALGO says"
+    note = "different numbers of devices: level1 is ring, regardless of HCCL_ALGO"
     assert note in selection.reasons
     flat = chosen(call("all_reduce", K, ranks=7), where, algo="level0:null;level1:NHR")
     assert flat.hccl_algorithm["level1"] == "NHR"
@@ -240,7 +240,7 @@ def test_superpods_of_different_size_leave_no_choice_but_ahc() -> None:
     setting = {"algo": "level0:NA;level1:NHR"}
     joined = chosen(call("all_reduce", 512 * M, ranks=12), where, **setting)
     assert joined.hccl_algorithm["level1"] == "AHC_BROKE"
-    assert "different numbers of servers: level1 is AHC, whatever HCCL_ALGO says" in joined.reasons
+    assert "different numbers of servers: level1 is AHC, regardless of HCCL_ALGO" in joined.reasons
     setting = {"algo": "level0:NA;level1:AHC_BROKE"}
     assert level1("all_gather", K, where, **setting) == "ring"
     assert level1("broadcast", 512 * M, where, **setting) == "NHR"

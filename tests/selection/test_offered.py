@@ -38,7 +38,7 @@ TABLES = [(name, device) for name, found in RULESETS.items() for device in found
 def test_what_tables_name_is_offered_or_listed(ruleset: str, device: str) -> None:
     missing, ours = listed()
     tables = RULESETS[ruleset].tables[device]
-    named = {row.executor for rows in tables.rows.values() for row in rows} - {None}
+    named = {row.executor for rows in tables.values() for row in rows} - {None}
     assert named <= OFFERED | set(missing)
     assert not named & set(ours)
     if ruleset == "cann-2025.07" and device != "310P":  # no preset has a 310P
@@ -48,7 +48,7 @@ def test_what_tables_name_is_offered_or_listed(ruleset: str, device: str) -> Non
 
 @pytest.mark.parametrize(("ruleset", "device"), TABLES)
 def test_every_op_of_a_table_ends_with_a_row_for_all_calls(ruleset: str, device: str) -> None:
-    for op, rows in RULESETS[ruleset].tables[device].rows.items():
+    for op, rows in RULESETS[ruleset].tables[device].items():
         assert rows[-1].when == (), op
         assert all(row.when for row in rows[:-1]), op
 
@@ -56,7 +56,7 @@ def test_every_op_of_a_table_ends_with_a_row_for_all_calls(ruleset: str, device:
 @pytest.mark.parametrize(("ruleset", "device"), TABLES)
 def test_rows_say_where_they_are_from(ruleset: str, device: str) -> None:
     """All but that of gather, which HCCL's API does not have."""
-    rows = RULESETS[ruleset].tables[device].rows
+    rows = RULESETS[ruleset].tables[device]
     sources = [row.source for op, found in rows.items() if op != "gather" for row in found]
     where = re.compile(
         r"(algorithm/impl/(operator|coll_executor/\w+)|framework/[a-z/]+)/\w+\.cc:\d+(-\d+)?"

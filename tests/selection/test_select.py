@@ -12,7 +12,6 @@ from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Mode, ReduceOp
 from hccl_py.errors import ConfigError, NotSupportedError, ParameterError
 from hccl_py.plugins.discovery import Registry
-from hccl_py.plugins.executor import order_of
 from hccl_py.selection import Selection, select
 from hccl_py.topology import Topology, topology_of
 from tests.recording import BY_NAME, op_of
@@ -231,7 +230,7 @@ def test_a_substitute_is_the_next_row_that_holds() -> None:
 
 def select_from(*names: str, size: int = MIB, ranks: int = 8, **settings: Any) -> Selection:
     classes = [
-        offered(name, op="all_reduce", algorithm="level0:mesh", order=order_of(BY_NAME[name]()))
+        offered(name, op="all_reduce", algorithm="level0:mesh", order=BY_NAME[name].order)
         for name in names
     ]
     return take(of_size("all_reduce", size), topology_of(ranks), *classes, **settings)

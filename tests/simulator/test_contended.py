@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from hccl_py.clocks.links import Links
 from hccl_py.errors import DeadlockError
-from hccl_py.plugins.executor import ops_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import (
     CostModel,
@@ -21,13 +20,13 @@ from hccl_py.simulator import (
     simulate_tasks,
 )
 from hccl_py.simulator.contended.engine import run_events
-from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks.product import MEDIA
 from hccl_py.topology.presets import PRESETS
-from tests.recording import BY_NAME, filled, op_of, recorded, without
+from tests.recording import BY_NAME, op_of, recorded, without
 from tests.simulator.moves import PLAIN, Move, Tangle, moving
 from tests.simulator.naive_contended import naive_contended
+from tests.suited import SuitedCall, suited
 
 COST = CostModel(
     name="test",
@@ -182,9 +181,9 @@ def test_what_shares_nothing_takes_as_long_as_alone(
 
 
 @given(
-    name=st.sampled_from(sorted(BY_NAME)),
-    product=st.sampled_from(sorted(PRESETS)),
-    servers=st.sampled_from([(4,), (2, 2), (3, 1), (1, 1, 1)]),
+    call=suited(
+        tuple(sorted(PRESETS)), st.sampled_from([(4,), (2, 2), (3, 1), (1, 1, 1)]), (5000,)
+    ),
     task_us=st.sampled_from([0.0, 0.125]),
     memory=st.sampled_from(["local", "all"]),
     slow=st.sampled_from([(), ("rank=1:3x",), ("link=0-1:2x", "rank=0:1.5x")]),
@@ -199,19 +198,13 @@ def test_what_shares_nothing_takes_as_long_as_alone(
     ),
 )
 def test_executors_take_what_the_naive_reference_says(
-    name: str,
-    product: str,
-    servers: tuple[int, ...],
+    call: SuitedCall,
     task_us: float,
     memory: str,
     slow: tuple[str, ...],
     ports: list[SharedPort],
 ) -> None:
-    topology = Topology(PRESETS[product], servers)
-    op = filled(op_of(ops_of(BY_NAME[name]())[0], 5000), topology.size)
-    if not suits(BY_NAME[name], op, topology):
-        return
-    program = recorded(name, op, topology, 1 << 15)
+    program, topology = recorded(*call, 1 << 15), call.topology
     gbps = {"local": 12.0, "all": 1.5}[memory]  # less than what links carry
     over: dict[str, object] = {"task_us": task_us, "memory_users": memory, "memory_gbps": gbps}
     over["shared_ports"] = tuple(ports)

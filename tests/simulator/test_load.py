@@ -5,36 +5,22 @@ import json
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from hccl_py.clocks.stragglers import Stragglers
 from hccl_py.formats import from_json
-from hccl_py.plugins.executor import ops_of
 from hccl_py.simulator import CostModel, simulate_contended, simulate_tasks
 from hccl_py.simulator.load import busiest_us, carried
-from hccl_py.testing.calls import suits
-from hccl_py.topology import Topology, topology_of
-from hccl_py.topology.presets import PRESETS
-from tests.recording import BY_NAME, filled, op_of, recorded
+from hccl_py.topology import topology_of
+from tests.recording import op_of, recorded
 from tests.simulator.moves import Move, moving
+from tests.suited import SuitedCall, suited
 
 COST = CostModel.of("atlas-800t-a2")
 
 
-@given(
-    name=st.sampled_from(sorted(BY_NAME)),
-    preset=st.sampled_from(["atlas-800t-a2", "atlas-900-a3", "300i-duo"]),
-    servers=st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple),
-    count=st.sampled_from([1, 5000]),
-)
-def test_it_is_what_the_tasks_carry(
-    name: str, preset: str, servers: tuple[int, ...], count: int
-) -> None:
-    topology = Topology(PRESETS[preset], servers)
-    op = filled(op_of(ops_of(BY_NAME[name]())[0], count), topology.size)
-    if not suits(BY_NAME[name], op, topology):
-        return
-    program = recorded(name, op, topology, 1 << 15)
+@given(call=suited(("atlas-800t-a2", "atlas-900-a3", "300i-duo"), counts=(1, 5000)))
+def test_it_is_what_the_tasks_carry(call: SuitedCall) -> None:
+    program, topology = recorded(*call, 1 << 15), call.topology
     timeline = simulate_tasks(program, topology, COST)
     use = timeline.link_use()
     alpha = COST.hccs.alpha_us  # of all sorts of links

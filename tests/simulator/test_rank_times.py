@@ -9,18 +9,16 @@ from hccl_py import Communicator, parallel_groups
 from hccl_py.clocks.stragglers import EVEN
 from hccl_py.enums import TaskKind
 from hccl_py.errors import OrchestrationError
-from hccl_py.plugins.executor import ops_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import Stragglers, simulate_tasks
 from hccl_py.simulator.batches import time_ranks
 from hccl_py.simulator.tasks import simulate_reached
-from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
-from hccl_py.topology.presets import PRESETS
 from tests.jobs.layers import three_layers
 from tests.program.authors import Notifies
-from tests.recording import BY_NAME, filled, op_of, recorded, without, writing_twice
+from tests.recording import BY_NAME, op_of, recorded, without, writing_twice
 from tests.simulator.costs import COST
+from tests.suited import SuitedCall, suited
 
 EVERYTHING = 1 << 40
 
@@ -48,28 +46,15 @@ def checked(
 
 
 @given(
-    name=st.sampled_from(sorted(BY_NAME)),
-    preset=st.sampled_from(["mesh", "atlas-800t-a2", "atlas-900-a3"]),
-    servers=st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple),
-    count=st.sampled_from([0, 1, 1024, 5000]),
+    call=suited(("mesh", "atlas-800t-a2", "atlas-900-a3"), counts=(0, 1, 1024, 5000)),
     slow=st.sampled_from([(), ("rank=0:2x",), ("link=0-1:3x",)]),
     most=st.sampled_from([1, 7, EVERYTHING]),
     data=st.data(),
 )
 def test_the_same_bits_as_by_tasks(
-    name: str,
-    preset: str,
-    servers: tuple[int, ...],
-    count: int,
-    slow: tuple[str, ...],
-    most: int,
-    data: st.DataObject,
+    call: SuitedCall, slow: tuple[str, ...], most: int, data: st.DataObject
 ) -> None:
-    topology = Topology(PRESETS[preset], servers)
-    op = filled(op_of(ops_of(BY_NAME[name]())[0], count), topology.size)
-    if not suits(BY_NAME[name], op, topology):
-        return
-    program = recorded(name, op, topology, 1 << 15)
+    program, topology = recorded(*call, 1 << 15), call.topology
     ranks = data.draw(st.lists(st.integers(0, topology.size - 1), min_size=1, max_size=5))
     slowness = Stragglers.parse(slow) if topology.size > 1 else EVEN
     checked(program, topology, slowness, ranks, most)

@@ -21,7 +21,7 @@ from hccl_py.simulator.load import busiest_us
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks.build import topology_from
 from hccl_py.topology.networks.models import NetworkModel
-from hccl_py.trace.scene.load import link_load
+from hccl_py.trace.scene.traffic import link_load
 from tests.recording import op_of, recorded
 from tests.simulator.fair_shares import Job, fair_ends
 from tests.simulator.moves import PLAIN, Move, moving

@@ -10,17 +10,15 @@ from hypothesis import strategies as st
 
 from hccl_py.enums import LinkKind
 from hccl_py.errors import DeadlockError, OrchestrationError
-from hccl_py.plugins.executor import ops_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, LinkCost, simulate_batches, simulate_tasks
 from hccl_py.simulator.batches.kernels import in_lockstep, rank_by_rank
 from hccl_py.simulator.tasks import _time_tasks
-from hccl_py.testing.calls import suits
-from hccl_py.topology import Topology, topology_of
-from hccl_py.topology.presets import PRESETS
+from hccl_py.topology import topology_of
 from tests.program.authors import Notifies
-from tests.recording import BY_NAME, filled, op_of, recorded, without
+from tests.recording import BY_NAME, op_of, recorded, without
 from tests.simulator.costs import COST
+from tests.suited import SuitedCall, suited
 
 
 def ends_by_task(program: Program, cost: CostModel) -> npt.NDArray[np.float64]:
@@ -31,26 +29,15 @@ def ends_by_task(program: Program, cost: CostModel) -> npt.NDArray[np.float64]:
     return ends.reshape(program.ranks, program.streams)
 
 
-@given(
-    name=st.sampled_from(sorted(BY_NAME)),
-    servers=st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple),
-    count=st.sampled_from([0, 1, 1000, 5000]),
-    dtype=st.sampled_from(["fp32", "int64"]),
-)
-def test_all_walks_give_the_same_times_to_the_last_bit(
-    name: str, servers: tuple[int, ...], count: int, dtype: str
-) -> None:
-    topology = Topology(PRESETS["mesh"], servers)
-    op = filled(op_of(ops_of(BY_NAME[name]())[0], count, dtype), topology.size)
-    if not suits(BY_NAME[name], op, topology):
-        return
-    program = recorded(name, op, topology, 1 << 15)
+@given(call=suited(dtypes=("fp32", "int64")))
+def test_all_walks_give_the_same_times_to_the_last_bit(call: SuitedCall) -> None:
+    program = recorded(*call, 1 << 15)
     wanted = ends_by_task(program, COST)
     for lockstep in (True, False):
         assert np.array_equal(
             simulate_batches(program, None, COST, lockstep=lockstep).end_us, wanted
         )
-    alone = recorded(name, op, topology, 1 << 15, by_rank=True)
+    alone = recorded(*call, 1 << 15, by_rank=True)
     assert np.array_equal(ends_by_task(alone, COST), wanted)
     assert np.array_equal(simulate_batches(alone, None, COST).end_us, wanted)
 

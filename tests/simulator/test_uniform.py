@@ -8,16 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.errors import OrchestrationError
-from hccl_py.plugins.executor import ops_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import Stragglers, simulate_batches
 from hccl_py.simulator.batches import kernels, uniform
-from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
-from hccl_py.topology.presets import PRESETS
 from tests.program.authors import Notifies
-from tests.recording import BY_NAME, filled, op_of, recorded
+from tests.recording import op_of, recorded
 from tests.simulator.costs import COST
+from tests.suited import SuitedCall, suited
 
 
 class Counted:
@@ -50,20 +48,11 @@ def both(program: Program, topology: Topology, slow: Stragglers) -> tuple[int, b
 
 
 @given(
-    name=st.sampled_from(sorted(BY_NAME)),
-    preset=st.sampled_from(["mesh", "atlas-800t-a2", "atlas-900-a3"]),
-    servers=st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple),
-    count=st.sampled_from([0, 1, 1024, 5000]),
+    call=suited(("mesh", "atlas-800t-a2", "atlas-900-a3"), counts=(0, 1, 1024, 5000)),
     slow=st.sampled_from([(), ("rank=0:2x",), ("link=0-1:3x",)]),
 )
-def test_the_same_bits_whatever_is_uniform(
-    name: str, preset: str, servers: tuple[int, ...], count: int, slow: tuple[str, ...]
-) -> None:
-    topology = Topology(PRESETS[preset], servers)
-    op = filled(op_of(ops_of(BY_NAME[name]())[0], count), topology.size)
-    if not suits(BY_NAME[name], op, topology):
-        return
-    program = recorded(name, op, topology, 1 << 15)
+def test_the_same_bits_whatever_is_uniform(call: SuitedCall, slow: tuple[str, ...]) -> None:
+    program, topology = recorded(*call, 1 << 15), call.topology
     done, same = both(program, topology, Stragglers.parse(slow if topology.size > 1 else ()))
     assert same
     assert done <= program.task_count

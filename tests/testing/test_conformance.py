@@ -71,7 +71,7 @@ def test_texts_are_the_reports() -> None:
     assert "NoAcks: " in found["races"]
     assert re.search(r"> task \d+ +read rank \d CCL_In", found["races"])
     assert "in common: every case with data and several ranks" in found["races"]
-    assert "Mend the rest first" in found["sync_deletion"]
+    assert "Fix the other errors first" in found["sync_deletion"]
 
 
 def test_an_open_end_is_said_in_one_sentence() -> None:

@@ -78,7 +78,7 @@ def test_words_name_notify_and_lines() -> None:
     (ack,) = of(mesh, "Ack")
     post, wait = ack.lines
     assert ack.words == f"Ack posted at {post}, awaited at {wait}"
-    assert post.startswith("templates/mesh_meetings.py:")
+    assert post.startswith("templates/mesh_peers.py:")
     forks = of(mesh, "notify of main")
     assert len(forks) == len(of(mesh, "notify of a sub stream")) == 2
     (first,), (second,) = (fork.lines for fork in forks)

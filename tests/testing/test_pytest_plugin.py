@@ -88,7 +88,7 @@ def test_one_test_per_executor_and_property(done: subprocess.CompletedProcess[st
 
 
 def test_failures_are_reports_and_no_tracebacks(done: subprocess.CompletedProcess[str]) -> None:
-    assert "NoAcks[races]: not so: whatever touches the same memory is ordered." in done.stdout
+    assert "NoAcks[races]: not so: accesses to the same memory are ordered." in done.stdout
     assert "hint: Post a notify after the write" in done.stdout
     assert "under Schedule(choices=" in done.stdout
     assert "Traceback" not in done.stdout

@@ -16,7 +16,7 @@ from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
 from hccl_py.trace.board import Board, BoardDrawing
 from hccl_py.trace.gantt import draw_gantt, list_findings
-from hccl_py.trace.gantt.drawing import chosen_groups
+from hccl_py.trace.gantt.chart import chosen_groups
 from hccl_py.trace.scene import Scene, scene_of
 from hccl_py.trace.words import Words
 from hccl_py.verifier import verify_program

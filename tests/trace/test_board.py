@@ -1,5 +1,6 @@
 """Memory task by task: the cells hold what the scene says that memory holds, forwards and back."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from hccl_py.errors import ParameterError
 from hccl_py.topology import topology_of
 from hccl_py.trace.board import Board, BoardDrawing
 from hccl_py.trace.board.drawing import format_origins
+from hccl_py.trace.board.keys import Keys, next_step
 from hccl_py.trace.scene import Scene, scene_of
 from hccl_py.trace.words import Words
 from tests.recording import op_of, recorded
@@ -186,3 +188,18 @@ def test_ranks_without_a_buffer_have_no_cells_in_it() -> None:
     (root, other) = (line.plain for line in lines if line.plain.startswith("rank"))
     assert root.startswith("rank 0 |0.0|")
     assert other.startswith("rank 1   ")
+
+
+def test_keys_come_in_pieces_and_have_names() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, "n\x1b[A\x1bOB\x1b[5~\x1b[Zé".encode())
+    os.close(writing)
+    assert list(Keys(reading)) == ["n", "up", "down", "up", "unknown", "é"]
+    os.close(reading)
+
+
+def test_keys_lead_to_steps() -> None:
+    board = Board(scene("AllGatherMeshOpbaseExecutor", "all_gather", 2))
+    board.go(3)
+    keys = [("n", ""), ("left", ""), ("\r", "7"), ("\r", ""), ("G", ""), ("?", "")]
+    assert [next_step(board, *key) for key in keys] == [4, 2, 7, 4, len(board.steps), 3]

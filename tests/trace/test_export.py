@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from hccl_py.cli import main
-from hccl_py.cli.trace_files import check_timeline
 from hccl_py.enums import RDMA_WRITES, TaskKind
 from hccl_py.errors import FileError, ParameterError
 from hccl_py.program.describe import format_stream, notify_name, ranges_of
@@ -23,6 +22,7 @@ from hccl_py.topology import Topology, topology_of
 from hccl_py.trace.export import CHROME, PERFETTO, check_trace_file, write_trace_file
 from hccl_py.trace.export.slices import LONGEST, brief
 from hccl_py.trace.scene import Scene, scene_of
+from hccl_py.trace.timelines import check_timeline
 from hccl_py.verifier import verify_program
 from tests.recording import op_of, recorded, without, writing_twice
 from tests.trace.perfetto_file import Row, Slice, read_perfetto

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 import hccl_py as hccl
 from hccl_py.enums import TaskKind
 from hccl_py.topology import topology_of
-from hccl_py.trace.gantt.drawing import chosen_groups, draw_gantt, format_runs, used_by_path
+from hccl_py.trace.gantt.chart import chosen_groups, draw_gantt, format_runs, used_by_path
 from hccl_py.trace.gantt.lanes import Lane, shown_bars
 from hccl_py.trace.gantt.phases import phase_lines, phase_spans
 from hccl_py.trace.gantt.window import Window

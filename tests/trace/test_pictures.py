@@ -4,7 +4,6 @@ import re
 import runpy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -13,16 +12,15 @@ from hypothesis import strategies as st
 
 from hccl_py.enums import Mode
 from hccl_py.errors import ParameterError
-from hccl_py.plugins.executor import ops_of
-from hccl_py.testing.calls import suits
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
 from hccl_py.trace.pictures import draw_steps
+from hccl_py.trace.pictures.captions import caption, label
 from hccl_py.trace.pictures.flow import Flow, PictureMove, flow_of
-from hccl_py.trace.pictures.parts import InputChunk
+from hccl_py.trace.pictures.input_chunks import InputChunk
 from hccl_py.trace.pictures.stars import rows_of, stars_of
-from hccl_py.trace.pictures.words import caption, label
-from tests.recording import BY_NAME, filled, op_of, recorded
+from tests.recording import op_of, recorded
+from tests.suited import SuitedCall, suited
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "algorithms"
@@ -105,29 +103,16 @@ def test_local_reductions_are_said() -> None:
 
 
 @given(
-    name=st.sampled_from(sorted(BY_NAME)),
-    number=st.integers(0, 3),
-    servers=st.sampled_from([(1,), (2,), (3,), (4,), (5,), (2, 2), (1, 3), (2, 2, 2)]),
-    product=st.sampled_from(sorted(PRESETS)),
-    count=st.sampled_from([1, 7, 96, 640]),
-    dtype=st.sampled_from(["fp32", "int64"]),
-    mode=st.sampled_from(Mode),
+    call=suited(
+        tuple(sorted(PRESETS)),
+        st.sampled_from([(1,), (2,), (3,), (4,), (5,), (2, 2), (1, 3), (2, 2, 2)]),
+        (1, 7, 96, 640),
+        ("fp32", "int64"),
+        tuple(Mode),
+    )
 )
-def test_ranks_send_what_they_hold_and_end_with_what_they_want(
-    name: str,
-    number: int,
-    servers: tuple[int, ...],
-    product: str,
-    count: int,
-    dtype: str,
-    mode: Mode,
-) -> None:
-    executor: Any = BY_NAME[name]
-    ops, topology = ops_of(executor()), Topology(PRESETS[product], servers)
-    op = filled(op_of(ops[number % len(ops)], count, dtype, mode=mode), topology.size)
-    if not suits(executor, op, topology):
-        return
-    found = flow_of(recorded(name, op, topology, 1 << 16))
+def test_ranks_send_what_they_hold_and_end_with_what_they_want(call: SuitedCall) -> None:
+    found = flow_of(recorded(*call, 1 << 16))
     end = found.bands[-1].holds if found.bands else found.holds
     assert all(wanted <= holds for wanted, holds in zip(found.wanted, end, strict=True))
     before = found.holds

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hccl_py.call.op_param import OpParam
@@ -23,9 +23,9 @@ from hccl_py.trace.scene import (
     DONE,
     STUCK,
     UNREACHED,
+    MemorySegment,
     MemoryStates,
     Scene,
-    Segment,
     scene_of,
 )
 from hccl_py.verifier import verify_program
@@ -174,8 +174,7 @@ def test_phases_cover_what_has_a_label_once(call: tuple[Program, Topology]) -> N
 def test_the_critical_path_joins_from_start_to_end(call: tuple[Program, Topology]) -> None:
     scene = scene_of(*call)
     path = scene.critical
-    if not len(scene.bars):
-        return
+    assume(len(scene.bars))
     assert path.begin_us[0] == 0
     assert path.end_us[-1] == scene.total_us
     assert np.array_equal(path.begin_us[1:], path.end_us[:-1])
@@ -307,8 +306,8 @@ def test_what_is_written_into_the_middle_leaves_both_sides() -> None:
         offset=np.array([200, 7, 0]),
         origins=((3,), (0, 1)),
     )
-    left, middle = Segment(0, 0, 10, 30, (3,), 200), Segment(0, 0, 30, 50, (0, 1), 7)
-    right, garbage = Segment(0, 0, 50, 90, (3,), 240), Segment(0, 0, 90, 95, (), 0)
+    left, middle = MemorySegment(0, 0, 10, 30, (3,), 200), MemorySegment(0, 0, 30, 50, (0, 1), 7)
+    right, garbage = MemorySegment(0, 0, 50, 90, (3,), 240), MemorySegment(0, 0, 90, 95, (), 0)
     assert memory.state(0) == []
     assert memory.state(2) == [left, middle, right]
     assert memory.state(3) == [left, middle, right, garbage]
@@ -344,7 +343,7 @@ def test_memory_changes_come_as_tasks_take_effect() -> None:
         assert memory.stop[k] <= bars.dst_offset[bar] + bars.dst_size[bar]
     first = memory.state(begin)
     source = program.buffers.index("IN")
-    assert first == [Segment(rank, source, 0, 4000, (rank,), 0) for rank in range(8)]
+    assert first == [MemorySegment(rank, source, 0, 4000, (rank,), 0) for rank in range(8)]
 
 
 def test_a_call_in_place_begins_with_its_input_in_the_output() -> None:
@@ -354,7 +353,7 @@ def test_a_call_in_place_begins_with_its_input_in_the_output() -> None:
     assert memory is not None
     out = program.buffers.index("OUT")
     begun = [s for s in memory.state(memory.begin) if s.buffer == out]
-    assert begun == [Segment(rank, out, 0, 400, (rank,), 0) for rank in range(3)]
+    assert begun == [MemorySegment(rank, out, 0, 400, (rank,), 0) for rank in range(3)]
 
 
 def broken() -> Program:

@@ -19,7 +19,7 @@ from hccl_py.trace.scene import STUCK, Scene, scene_of
 from hccl_py.trace.screen.app import Viewer
 from hccl_py.trace.screen.browser import Browser
 from hccl_py.trace.screen.details import describe_bar
-from hccl_py.trace.screen.lanes import LanesView
+from hccl_py.trace.screen.lanes_view import LanesView
 from hccl_py.trace.screen.search import find_bars
 from hccl_py.trace.words import Words
 from tests.recording import op_of, recorded

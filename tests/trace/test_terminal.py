@@ -12,7 +12,7 @@ from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.trace.scene import Scene, scene_of
 from hccl_py.trace.steps import bars_in_time, steps_of
-from hccl_py.trace.table import list_tasks
+from hccl_py.trace.task_list import list_tasks
 from hccl_py.trace.terminal import draw_rank, draw_resources, format_each
 from hccl_py.trace.units import format_size, format_time
 from hccl_py.trace.words import Words

@@ -13,8 +13,9 @@ from hccl_py.call.call_spec import CallSpec
 from hccl_py.call.config import Config
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import ParameterError
+from hccl_py.orchestration.allowance import Allowance
 from hccl_py.simulator import CostModel, simulate
-from hccl_py.tuning.points import Effort, Outcome, Point, evaluate, keyed_cost
+from hccl_py.tuning.points import Outcome, Point, evaluate, keyed_cost
 from tests.tuning.evaluations import point
 
 COST = CostModel.of("atlas-800t-a2")
@@ -170,15 +171,12 @@ def test_a_point_refuses(given: dict[str, Any], words: str) -> None:
 
 def test_effort_is_limited() -> None:
     slow = point(1 << 20, ranks=64, executor="AllReduceOrderPreservedExecutor")
-    assert (
-        evaluate(slow, Effort(instructions=1000)).error
-        == "It records more than 1 000 instructions."
-    )
+    assert evaluate(slow, Allowance(1000)).error == "It records more than 1 000 instructions."
     shared = BASE.model_copy(update={"network": "contended", "executor": "AllReduceComm"})
-    few = evaluate(shared, Effort(shared_tasks=10))
+    few = evaluate(shared, shared_tasks=10)
     assert few.error is not None
     assert few.error.endswith("tasks that share links are more than 10.")
-    assert evaluate(shared, Effort(10**6, 1000)).error is None
+    assert evaluate(shared, Allowance(10**6), 1000).error is None
 
 
 def test_outcomes_survive_json() -> None:

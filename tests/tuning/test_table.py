@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hccl_py.errors import FileError, ParameterError
 from hccl_py.topology import Topology, topology_of
 from hccl_py.tuning.points import Outcome, evaluate
-from hccl_py.tuning.table import Entry, Sample, Shape, TuningTable, Winner, ranges_of
+from hccl_py.tuning.table import Sample, Shape, TuningEntry, TuningTable, Winner, ranges_of
 from hccl_py.tuning.tune import alternatives, tune
 from tests.tuning.evaluations import COST, doubled, point
 
@@ -22,7 +22,7 @@ def winner(size: int, name: str) -> Winner:
     return Winner(executor=name, levels={}, sample=sample)
 
 
-def entry(*winners: Winner, **about: Any) -> Entry:
+def entry(*winners: Winner, **about: Any) -> TuningEntry:
     given: dict[str, Any] = {
         "op": "all_reduce",
         "dtype": "fp32",
@@ -35,10 +35,10 @@ def entry(*winners: Winner, **about: Any) -> Entry:
         "network": "uncontended",
         "ranges": tuple(ranges_of(winners)),
     }
-    return Entry(**given | about)
+    return TuningEntry(**given | about)
 
 
-def table(*entries: Entry) -> TuningTable:
+def table(*entries: TuningEntry) -> TuningTable:
     return TuningTable.joined([COST], entries)
 
 

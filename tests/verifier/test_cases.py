@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hccl_executors.all_gather.mesh_opbase import AllGatherMeshOpbaseExecutor
 from hccl_executors.flat import AllGatherComm, AllReduceComm, BroadCastComm, ScatterCommExecutor
 from hccl_py.call.op_param import OpParam as Op
-from hccl_py.cli.narrowing import Narrowing, cases_of
+from hccl_py.cli.check import Narrowing
 from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.errors import HcclError, NotSupportedError, ParameterError, PluginError
 from hccl_py.operators import make_operator
@@ -249,7 +249,8 @@ def narrowed_by(options: str) -> Cases:
     words = [word for word in words if word != "--in-place"]
     given = {FLAGS[flag]: value for flag, value in zip(words[::2], words[1::2], strict=True)}
     whole = {n: int(given.pop(n)) for n in ("servers", "devices", "superpods") if n in given}
-    return cases_of(Narrowing(**whole, **given), in_place=in_place)  # type: ignore[arg-type]
+    narrowing = Narrowing(**whole, **given)  # type: ignore[arg-type]
+    return narrowing.cases(in_place=in_place)
 
 
 @pytest.mark.parametrize("cls", SOME)

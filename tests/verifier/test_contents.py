@@ -43,7 +43,7 @@ def test_every_output_byte_is_made_of_what_it_is_made_of(program: Program) -> No
             elif held == GARBAGE:
                 assert naive[key] is None
             else:
-                made = found.made_of(held, address + int(segments.delta[at])).counts
+                made = found.origin_of(held, address + int(segments.delta[at])).counts
                 assert naive[key] == Counter(
                     {spell(memory, r, a): count for (r, a), count in made.items()}
                 )
@@ -61,7 +61,7 @@ def test_sums_are_told_from_what_looks_like_them(program: Program) -> None:
     right = np.ones(len(memory.transfers), bool)
     said = found.are_sums(roots, offset - at, base, right)
     for root, there, want, answer in zip(roots, at, offset, said, strict=True):
-        made = found.made_of(int(root), int(there)).counts
+        made = found.origin_of(int(root), int(there)).counts
         wanted = {(r, int(base[r] + want)): 1 for r in range(program.ranks)}
         assert answer == (made == wanted)
 

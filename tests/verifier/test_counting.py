@@ -215,8 +215,8 @@ def test_what_is_left_over_lets_the_next_call_pass_too_early() -> None:
     report = verify_program(one_way(2, 1), Options(repeat=1))
     (finding,) = report.of_class("UNMATCHED_POST")
     assert finding.message.endswith(
-        "but it is posted 2 times and waited for 1 times: what is left over lets a wait of the "
-        "next op pass too early."
+        "but it is posted 2 times and waited for 1 times: a post that is left over lets a "
+        "wait of the next op pass too early."
     )
     run = unrolled(one_way(2, 1), 2)
     waits = np.flatnonzero(run.post_of >= 0)

@@ -12,8 +12,8 @@ def test_a_post_that_nobody_waits_for_names_its_notify() -> None:
     assert finding.tasks == (TaskAt(0, 0, 10),)
     assert finding.ranks == (0,)
     assert finding.message == (
-        "rank 0 main task 10 posts DataSignal of rank 2, but nobody waits for it: the notify stays "
-        "set, and the next op takes it for its own."
+        "rank 0 main task 10 posts DataSignal of rank 2, but no task waits for it: the notify "
+        "stays set, and the next op takes it for its own."
     )
     assert finding.hint == "Add the wait at the other end, or remove the post."
     assert report.notes == (ONCE,)
@@ -39,7 +39,7 @@ def test_a_local_post_may_be_left_over_too() -> None:
     drawn.put(2, ["local_post", 0, 3])
     (finding,) = drawn.report().errors
     assert finding.name == "UNMATCHED_POST"
-    assert finding.message.startswith("rank 2 main task 17 posts notify 3 of main, but nobody")
+    assert finding.message.startswith("rank 2 main task 17 posts notify 3 of main, but no task")
 
 
 def test_the_rest_is_still_judged() -> None:

@@ -12,8 +12,8 @@ from tests.verifier.sketches import all_gather, sketch
 
 
 def laid_out(program: Program, *, way: int | None = None) -> MemoryIntervals:
-    ways = in_place_offsets(program.op, program.ranks)
-    return memory_of(Subject(program, Options()), None if way is None else ways[way][1])
+    layouts = in_place_offsets(program.op, program.ranks)
+    return memory_of(Subject(program, Options()), None if way is None else layouts[way][1])
 
 
 @given(programs())

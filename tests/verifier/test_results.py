@@ -20,7 +20,7 @@ def test_a_missing_output_names_the_range_and_what_belongs_there() -> None:
     assert finding.memory == (MemoryRange(0, "OUT", 128, 192),)
     assert finding.ranks == (0,)
     assert finding.message == (
-        "Nobody writes rank 0's user_out[128:192], where rank 2's input [0:64] belongs."
+        "No task writes rank 0's user_out[128:192], where rank 2's input [0:64] belongs."
     )
     assert finding.hint.startswith("Add the copy, or deliver the result")
 

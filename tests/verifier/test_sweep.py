@@ -246,7 +246,7 @@ HEAD = "Recording all ranks together and rank by rank gives different programs: 
     [
         (Counts, "rank 0 main task 2 is not there, and rank by rank `copy CCL_In[", None),
         (Peeks, "rank 1 main task 0 is `copy user_in[0:0] to user_out[0:0]`, and rank by", None),
-        (Requests, "what they request differs.", "only with 2 or more ranks"),
+        (Requests, "their requests differ.", "only with 2 or more ranks"),
         (Streams, "1 and 2 streams a rank.", "only with 2 or more ranks"),
     ],
 )

@@ -99,7 +99,7 @@ def test_classes_come_worst_first_with_their_meaning() -> None:
     heads = [line for line in lines if line.split(" ")[0] in CLASSES]
     assert heads == [
         "WAIT_WITHOUT_POST (1 error): a wait whose notify never gets enough posts",
-        "OUTPUT_MISSING (1 error): output that nobody wrote",
+        "OUTPUT_MISSING (1 error): output that was never written",
         "REDUCE_ORDER_NONDET (1 warning): unordered sums in floating point: the last bit",
         "UNALIGNED (1 hint): a slice off the product's preferred alignment",
     ]

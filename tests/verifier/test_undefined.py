@@ -18,7 +18,7 @@ def test_readers_of_what_was_never_staged_are_named_with_the_owner() -> None:
     assert {finding.memory for finding in errors} == {(MemoryRange(0, "CCL", 0, 64),)}
     assert errors[0].ranks == (0, 1)
     assert errors[0].message == (
-        "rank 1 main task 12 reads rank 0's CCL[0:64], which nobody has written before."
+        "rank 1 main task 12 reads rank 0's CCL[0:64], which no task has written before."
     )
     assert errors[0].hint.startswith("Write it first (stage the input")
 
@@ -50,7 +50,7 @@ def test_the_reduction_that_has_nothing_to_add_to_is_named() -> None:
     assert finding.tasks == (TaskAt(0, 0, 5),)
     assert finding.memory == (MemoryRange(0, "OUT", 0, 64),)
     assert finding.message == (
-        "rank 0 main task 5 reduces into rank 0's user_out[0:64], which nobody has written before."
+        "rank 0 main task 5 reduces into rank 0's user_out[0:64], which no task has written before."
     )
 
 
@@ -80,7 +80,8 @@ def test_dead_data_is_a_hint_at_its_task() -> None:
     assert finding.severity is Severity.HINT
     assert finding.tasks == (TaskAt(0, 0, 0),)
     assert finding.message == (
-        "rank 0 main task 0 moves 64 bytes that nobody reads: they are overwritten, or left behind."
+        "rank 0 main task 0 moves 64 bytes that no task reads: they are overwritten, "
+        "or left behind."
     )
     assert report.ok
 

@@ -12,7 +12,7 @@ __all__ = [
 
 
 class ContestAllReduce(BySize):
-    """What the measured times recommend."""
+    """The variants that the measured times recommend."""
 
     op = TwoServers.op
     algorithm = TwoServers.algorithm

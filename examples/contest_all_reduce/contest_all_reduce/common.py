@@ -1,4 +1,4 @@
-"""What the variants share: two servers, a mesh in each (level0), a pair across them (level1), and
+"""The base of the variants: two servers, a mesh in each (level0), a pair across them (level1), and
 one CCL buffer, CCL_In.
 """
 

@@ -6,7 +6,7 @@ from hccl_py.plugins.executor import OpParam
 
 
 class OneThread(TwoServers):
-    """v4: the main stream reads the whole message of everybody in the server, in the order of the
+    """v4: the main stream reads the whole message of every rank in the server, in the order of the
     ranks, then the sum of the other server.
     """
 

@@ -1,11 +1,12 @@
 """AllGatherMeshOpbaseExecutor: the hello-world of HCCL algorithm development."""
 
-from hccl_executors.one_mesh import in_one_mesh_in_op_base_mode
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.one_mesh import require_mesh_op_base
+from hccl_executors.sources import like_april
 from hccl_executors.templates.mesh_collect import ALIGN
-from hccl_executors.templates.mesh_meetings import meet, nothing, sides
+from hccl_executors.templates.mesh_peers import empty_copy, exchange_acks, peer_assignments
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     OpParam,
     PlaneRequest,
     Rank,
@@ -14,13 +15,10 @@ from hccl_py.plugins.executor import (
     Topology,
     Unsuitable,
 )
-from hccl_py.plugins.fidelity import same
 from hccl_py.values import RankInt
 
-__all__ = ["AllGatherMeshOpbaseExecutor"]
 
-
-class AllGatherMeshOpbaseExecutor:
+class AllGatherMeshOpbaseExecutor(BaseExecutor):
     """AllGather inside one server whose ranks form a full mesh, in op-base mode.
 
     Each rank stages its input in its own CCL_Out, as far behind a multiple of 16 KiB as the
@@ -32,14 +30,11 @@ class AllGatherMeshOpbaseExecutor:
 
     op = "all_gather"
     algorithm = "level0:mesh"
-    fidelity = same(
-        hccl_executor("coll_all_gather/coll_all_gather_mesh_opbase_executor.cc"),
-        hccl_template("temp_all_gather/all_gather_mesh_direct.cc"),
-    )
+    fidelity = like_april("coll_all_gather_mesh_opbase_executor", "all_gather_mesh_direct")
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh, and CCL buffers."""
-        return in_one_mesh_in_op_base_mode(op, topology)
+        return require_mesh_op_base(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """One sub stream and one link per peer; a round fills CCL_Out but for one block of
@@ -52,29 +47,28 @@ class AllGatherMeshOpbaseExecutor:
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
-        """Stage, meet everyone, read from everyone."""
-        mesh = rank.level0
+        """Stage the input, exchange Acks with all peers, read from all peers."""
         if rank.size == 1:
             if not op.in_place:
                 rank.main.copy(rank.user_out[0], rank.user_in)
             return
-        mine = _staged(op, rank, mesh.id)
-        rank.main.copy(mine, rank.user_in)
-        members = sides(rank, mesh, ahead=False)
+        own = _staged(op, rank, rank.id)
+        rank.main.copy(own, rank.user_in)
+        peers = peer_assignments(rank, rank.level0, ahead=False)
         with rank.main.phase("all-gather"):
             with rank.fork():
-                meet(members)
-            nothing(rank, rank.ccl_out)
+                exchange_acks(peers)
+            empty_copy(rank, rank.ccl_out)
             with rank.fork():
-                rank.main.copy(rank.user_out[mesh.id], mine)
-                for stream, peer, link in members:
+                rank.main.copy(rank.user_out[rank.id], own)
+                for stream, peer, link in peers:
                     stream.copy(rank.user_out[peer], link.remote(_staged(op, rank, peer)))
                     link.tx_data_signal(stream)  # I have read yours
                     link.rx_data_signal(stream)  # you have read mine
-            nothing(rank, rank.ccl_out)
+            empty_copy(rank, rank.ccl_out)
 
 
 def _staged(op: OpParam, rank: Rank[Region, Chunks], owner: RankInt) -> Region:
-    """Return where a rank stages its input."""
+    """Return the part of CCL_Out in which a rank stages its input."""
     start = owner * op.size % ALIGN
     return rank.ccl_out[start : start + rank.user_in.size]

@@ -25,11 +25,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import like_april
 from hccl_executors.templates.nhr import nhr_all_gather, nhr_order
 from hccl_py.orchestration import Chunks, Link, Region, Stream
 from hccl_py.orchestration.subplane import Subplane
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
@@ -40,10 +41,7 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
-
-__all__ = ["AllGatherSmallCount", "Factors"]
 
 
 class Factors(NamedTuple):
@@ -85,27 +83,23 @@ class Factors(NamedTuple):
         return found
 
 
-class AllGatherSmallCount:
+class AllGatherSmallCount(BaseExecutor):
     """AllGather of small data over SDMA links, servers of a superpod included.
 
-    Three sub streams, as HCCL requests them, whatever the number of ranks; two notifies each. A
-    round takes as many blocks as CCL_Out holds of a quarter of them, half where p is no multiple of
-    four, all where it is odd.
+    Three sub streams, as HCCL requests them for any number of ranks; two notifies each. A round
+    takes as many blocks as CCL_Out holds of a quarter of them, half where p is no multiple of four,
+    all where it is odd.
     """
 
     op = "all_gather"
     algorithm = "level0:NA;level1:hd_stage"
-    fidelity = same(
-        hccl_executor("coll_all_gather/coll_all_gather_small_count_executor.cc"),
-        hccl_template("temp_all_gather/all_gather_hd_stage.cc"),
-    )
+    fidelity = like_april("coll_all_gather_small_count_executor", "all_gather_hd_stage")
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Needs SDMA links between all ranks."""
         return require((not topology.has_rdma, "reads from peers: SDMA links only"))
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to everybody, and three sub streams."""
+        """Links to all peers, and three sub streams."""
         factors = Factors.of(rank.size, Mode.OP_BASE)
         return ResourceRequest(
             planes=(PlaneRequest("flat", "mesh"),) if rank.size > 1 else (),
@@ -247,5 +241,5 @@ class _Stages:
 
 
 def _quarter(index: RankInt) -> RankInt:
-    """Return which quarter of the output a neighbour has: its two bits reversed."""
+    """Return the quarter of the output that a neighbour has: its two bits reversed."""
     return index % 2 * 2 + index // 2

@@ -8,12 +8,13 @@ from hccl_executors.flat_v import packed, sharing_rounds
 from hccl_executors.hierarchical import Mesh
 from hccl_executors.levels import fidelities
 from hccl_executors.outer_levels import OuterLevel, all_servers, links
-from hccl_executors.sources import hccl_newest
+from hccl_executors.sources import like_newest
 from hccl_executors.staging import request
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
 from hccl_py.operators.parts import blocks_of
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     Mode,
     OpParam,
     Rank,
@@ -23,12 +24,9 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["AllGatherVMeshExecutor"]
 
 
-class AllGatherVMeshExecutor:
+class AllGatherVMeshExecutor(BaseExecutor):
     """AllGatherV inside every server, then of whole servers' blocks between them, side by side in
     CCL_Out, or in the output in graph mode. Rounds share a CCL buffer among all blocks.
 
@@ -38,10 +36,8 @@ class AllGatherVMeshExecutor:
 
     op = "all_gather_v"
     algorithm = "level0:mesh;level1:NHR|ring|NB"
-    fidelity = same(
-        hccl_newest("impl/coll_executor/coll_all_gather_v/coll_all_gather_v_mesh_executor.cc"),
-        hccl_newest("base/alg_template/temp_all_gather/all_gather_mesh_direct.cc"),
-        hccl_newest("base/alg_template/temp_all_gather/all_gather_mesh_atomic.cc"),
+    fidelity = like_newest(
+        "coll_all_gather_v_mesh_executor", "all_gather_mesh_direct", "all_gather_mesh_atomic"
     ).with_cases(fidelities("all_gather"))
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:

@@ -1,10 +1,11 @@
-"""AllGatherVMeshGraphExecutor: everybody reads everybody's block in the output."""
+"""AllGatherVMeshGraphExecutor: every rank reads every peer's block in the output."""
 
-from hccl_executors.one_mesh import in_one_mesh, mesh_request
-from hccl_executors.sources import hccl_executor
+from hccl_executors.one_mesh import mesh_request, require_mesh
+from hccl_executors.sources import like_april
 from hccl_executors.templates.mesh_in_place import mesh_all_gather_meeting
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     Mode,
     OpParam,
     Rank,
@@ -14,23 +15,18 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["AllGatherVMeshGraphExecutor"]
 
 
-class AllGatherVMeshGraphExecutor:
+class AllGatherVMeshGraphExecutor(BaseExecutor):
     """AllGatherV inside one full mesh, in graph mode: α + nβ for the largest block, no staging."""
 
     op = "all_gather_v"
     algorithm = "level0:mesh"
-    fidelity = same(
-        hccl_executor("coll_all_gather_v/coll_all_gather_v_mesh_graph_executor.cc"),
-    )
+    fidelity = like_april("coll_all_gather_v_mesh_graph_executor")
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh, and outputs that peers can read."""
-        return in_one_mesh(topology) and require(
+        return require_mesh(topology) and require(
             (op.mode is Mode.GRAPH, "reads from peers' outputs: graph mode only")
         )
 

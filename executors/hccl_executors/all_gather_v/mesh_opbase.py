@@ -1,16 +1,21 @@
-"""AllGatherVMeshOpbaseExecutor: everybody reads everybody's block."""
+"""AllGatherVMeshOpbaseExecutor: every rank reads every peer's block."""
 
-from hccl_executors.one_mesh import in_one_mesh_in_op_base_mode, mesh_request
-from hccl_executors.sources import hccl_executor
+from hccl_executors.one_mesh import mesh_request, require_mesh_op_base
+from hccl_executors.sources import like_april
 from hccl_executors.templates.mesh import mesh_all_gather
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
-from hccl_py.plugins.fidelity import same
+from hccl_py.plugins.executor import (
+    BaseExecutor,
+    OpParam,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+)
 
-__all__ = ["AllGatherVMeshOpbaseExecutor"]
 
-
-class AllGatherVMeshOpbaseExecutor:
+class AllGatherVMeshOpbaseExecutor(BaseExecutor):
     """AllGatherV inside one full mesh, in op-base mode: α + nβ for the largest block.
 
     A block lies at the beginning of its rank's CCL_Out; blocks lie apart in user memory only.
@@ -18,13 +23,11 @@ class AllGatherVMeshOpbaseExecutor:
 
     op = "all_gather_v"
     algorithm = "level0:mesh"
-    fidelity = same(
-        hccl_executor("coll_all_gather_v/coll_all_gather_v_mesh_executor.cc"),
-    )
+    fidelity = like_april("coll_all_gather_v_mesh_executor")
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh, and CCL buffers."""
-        return in_one_mesh_in_op_base_mode(op, topology)
+        return require_mesh_op_base(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """A stream and a link per peer; a round's largest block fills CCL_Out but for one block of

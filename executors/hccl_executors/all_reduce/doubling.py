@@ -1,10 +1,11 @@
 """AllReduceDoubling: partners exchange whole buffers, for small data and powers of two."""
 
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import like_april
 from hccl_executors.templates.doubling import doubling_all_reduce
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
@@ -15,9 +16,6 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["AllReduceDoubling", "can_double"]
 
 
 def can_double(op: OpParam, topology: Topology) -> bool | Unsuitable:
@@ -30,7 +28,7 @@ def can_double(op: OpParam, topology: Topology) -> bool | Unsuitable:
     )
 
 
-class AllReduceDoubling:
+class AllReduceDoubling(BaseExecutor):
     """AllReduce of small data in log2 p steps, on one stream.
 
     In graph mode partners read a copy in scratch, as large as the data; HCCL asks for none.
@@ -38,11 +36,7 @@ class AllReduceDoubling:
 
     op = "all_reduce"
     algorithm = "level0:NA;level1:H-D_R"
-    order = "fixed"
-    fidelity = same(
-        hccl_executor("coll_all_reduce/310P/coll_all_reduce_for_310p_doubling_executor.cc"),
-        hccl_template("temp_all_reduce/all_reduce_doubling.cc"),
-    )
+    fidelity = like_april("310P/coll_all_reduce_for_310p_doubling_executor", "all_reduce_doubling")
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs a power of two ranks, and links that reduce."""

@@ -1,10 +1,11 @@
 """AllReduceDoublingDirect: doubling whose sums lie in user memory."""
 
 from hccl_executors.all_reduce.doubling import can_double
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import like_april
 from hccl_executors.templates.doubling import direct_doubling_all_reduce
 from hccl_py.orchestration import Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
@@ -15,22 +16,17 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["AllReduceDoublingDirect"]
 
 
-class AllReduceDoublingDirect:
+class AllReduceDoublingDirect(BaseExecutor):
     """AllReduce of small data in log2 p steps, on one stream, for SDMA links and up to 8 ranks; the
     last step adds in user memory.
     """
 
     op = "all_reduce"
     algorithm = "level0:NA;level1:H-D_R"
-    order = "fixed"
-    fidelity = same(
-        hccl_executor("coll_all_reduce/310P/coll_all_reduce_for_310p_doubling_direct_executor.cc"),
-        hccl_template("temp_all_reduce/all_reduce_doubling_direct.cc"),
+    fidelity = like_april(
+        "310P/coll_all_reduce_for_310p_doubling_direct_executor", "all_reduce_doubling_direct"
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:

@@ -1,11 +1,12 @@
 """AllReduceMeshMidCountLoopExecutor: two steps over a mesh, whose sums do not depend on timing."""
 
-from hccl_executors.one_mesh import in_one_mesh, mesh_request, reduces_on_its_way
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.one_mesh import mesh_request, require_inline_reduce, require_mesh
+from hccl_executors.sources import april, like_april
 from hccl_executors.templates.mesh_collect_all_reduce import collected_all_reduce, fits
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     Mode,
     OpParam,
     Rank,
@@ -14,15 +15,13 @@ from hccl_py.plugins.executor import (
     Topology,
     Unsuitable,
     require,
+    steps,
 )
-from hccl_py.plugins.fidelity import same, steps
-
-__all__ = ["AllReduceMeshMidCountLoopExecutor"]
 
 
-class AllReduceMeshMidCountLoopExecutor:
-    """AllReduce inside one full mesh: everybody's chunk r goes to rank r, side by side, is reduced
-    there by halves, and goes to everybody.
+class AllReduceMeshMidCountLoopExecutor(BaseExecutor):
+    """AllReduce inside one full mesh: chunk r of every rank goes to rank r, side by side, is
+    reduced there by halves, and goes to all ranks.
 
     User memory is written to peers and read into directly. Chunks come to lie in CCL_Out, in graph
     mode in the output; there in scratch where the output is the input, or has no room for them.
@@ -30,16 +29,14 @@ class AllReduceMeshMidCountLoopExecutor:
 
     op = "all_reduce"
     algorithm = "level0:mesh"
-    order = "fixed"
-    fidelity = same(
-        hccl_executor("coll_all_reduce/coll_all_reduce_mesh_mid_count_executor.cc"),
-        hccl_template("temp_all_reduce/all_reduce_local_reduce.cc"),
+    fidelity = like_april(
+        "coll_all_reduce_mesh_mid_count_executor", "all_reduce_local_reduce"
     ).with_cases(
         {
             "graph": steps(
                 "In place, and for data too small for their slots, peers write to scratch; HCCL's "
                 "overwrite the input there, and memory behind the output.",
-                hccl_template("temp_all_reduce/all_reduce_local_reduce.cc"),
+                *april("all_reduce_local_reduce"),
             )
         }
     )
@@ -48,7 +45,7 @@ class AllReduceMeshMidCountLoopExecutor:
         """Needs one server with a full mesh that reduces, and a power of two ranks."""
         ranks = topology.size
         power = require((not ranks & (ranks - 1), f"needs a power of two ranks, there are {ranks}"))
-        return in_one_mesh(topology) and power and reduces_on_its_way(op, topology)
+        return require_mesh(topology) and power and require_inline_reduce(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """A stream and a link per peer; a round fills CCL_Out."""
@@ -74,5 +71,5 @@ class AllReduceMeshMidCountLoopExecutor:
 
 
 def _in_output(op: OpParam, ranks: int) -> bool:
-    """Whether the slots of graph mode lie in the output."""
+    """True if the slots of graph mode lie in the output."""
     return not op.in_place and fits(op.size, ranks, op.unit)

@@ -1,10 +1,11 @@
 """AllReduceMeshOneshotLoopExecutor: HCCL's chunk mesh, whose sums do not depend on timing."""
 
-from hccl_executors.one_mesh import in_one_mesh, mesh_request, reduces_on_its_way
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.one_mesh import mesh_request, require_inline_reduce, require_mesh
+from hccl_executors.sources import like_april
 from hccl_executors.templates.chunk_mesh import chunk_mesh_all_reduce
 from hccl_py.orchestration import Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     Mode,
     OpParam,
     Rank,
@@ -13,12 +14,9 @@ from hccl_py.plugins.executor import (
     Topology,
     Unsuitable,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["AllReduceMeshOneshotLoopExecutor"]
 
 
-class AllReduceMeshOneshotLoopExecutor:
+class AllReduceMeshOneshotLoopExecutor(BaseExecutor):
     """AllReduce inside one full mesh: every chunk is cut into p - 1 parts that meet the peers in
     turn, so that all links are busy and the order of every sum is fixed.
 
@@ -28,16 +26,13 @@ class AllReduceMeshOneshotLoopExecutor:
 
     op = "all_reduce"
     algorithm = "level0:mesh"
-    order = "fixed"
-    fidelity = same(
-        hccl_executor("coll_all_reduce/coll_all_reduce_mesh_oneshot_executor.cc"),
-        hccl_template("temp_all_reduce/all_reduce_chunk_mesh.cc"),
-        hccl_template("temp_all_reduce/all_reduce_mesh_oneshot.cc"),
+    fidelity = like_april(
+        "coll_all_reduce_mesh_oneshot_executor", "all_reduce_chunk_mesh", "all_reduce_mesh_oneshot"
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh that reduces."""
-        return in_one_mesh(topology) and reduces_on_its_way(op, topology)
+        return require_mesh(topology) and require_inline_reduce(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """A stream and a link per peer; a round fills CCL_Out."""

@@ -2,12 +2,13 @@
 mode.
 """
 
-from hccl_executors.one_mesh import in_one_mesh_in_op_base_mode, reduces_on_its_way
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.one_mesh import require_inline_reduce, require_mesh_op_base
+from hccl_executors.sources import like_april
 from hccl_executors.templates.mesh_all_reduce import mesh_all_reduce
 from hccl_executors.templates.mesh_collect import ALIGN
 from hccl_py.orchestration import Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     OpParam,
     PlaneRequest,
     Rank,
@@ -16,12 +17,9 @@ from hccl_py.plugins.executor import (
     Topology,
     Unsuitable,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["AllReduceMeshOpbaseLoopExecutor"]
 
 
-class AllReduceMeshOpbaseLoopExecutor:
+class AllReduceMeshOpbaseLoopExecutor(BaseExecutor):
     """AllReduce inside one full mesh: reduce-scatter into CCL_Out, then all-gather from it.
 
     User memory is read and written directly at this rank's end, so CCL_Out holds only the own chunk
@@ -32,14 +30,11 @@ class AllReduceMeshOpbaseLoopExecutor:
     op = "all_reduce"
     algorithm = "level0:mesh"
     order = "arrival"
-    fidelity = same(
-        hccl_executor("coll_all_reduce/coll_all_reduce_mesh_opbase_executor.cc"),
-        hccl_template("temp_all_reduce/all_reduce_mesh_opbase.cc"),
-    )
+    fidelity = like_april("coll_all_reduce_mesh_opbase_executor", "all_reduce_mesh_opbase")
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh that reduces, and CCL buffers."""
-        return in_one_mesh_in_op_base_mode(op, topology) and reduces_on_its_way(op, topology)
+        return require_mesh_op_base(op, topology) and require_inline_reduce(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """One sub stream and one link per peer."""

@@ -3,12 +3,13 @@ over several servers of Atlas A2.
 """
 
 from hccl_executors.levels import LEVELS, choices, fidelities
-from hccl_executors.one_mesh import in_even_meshes, reduces_on_its_way
-from hccl_executors.sources import hccl_newest
+from hccl_executors.one_mesh import require_even_meshes, require_inline_reduce
+from hccl_executors.sources import like_newest
 from hccl_executors.templates.by_rank import Slots, reduce_scatter_by_rank
 from hccl_executors.templates.mesh_in_place import mesh_all_gather_by_main
 from hccl_py.orchestration import Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     OpParam,
     PlaneRequest,
     Rank,
@@ -18,15 +19,12 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["AllReduceMeshOpbaseMidCountDeterministicExecutor"]
 
 _TEMPLATES = "base/alg_template/"
 
 
-class AllReduceMeshOpbaseMidCountDeterministicExecutor:
-    """AllReduce in three phases, with the same sums in every run: everybody's chunk r comes to
+class AllReduceMeshOpbaseMidCountDeterministicExecutor(BaseExecutor):
+    """AllReduce in three phases, with the same sums in every run: chunk r of every rank comes to
     device r of the server, which adds them by halves; chunks go between servers by `op.level1`,
     without trees; devices read each other's.
 
@@ -36,21 +34,17 @@ class AllReduceMeshOpbaseMidCountDeterministicExecutor:
 
     op = "all_reduce"
     algorithm = f"level0:mesh;level1:{choices('all_reduce', 'AHC', 'AHC_BROKE')}"
-    order = "fixed"
-    fidelity = same(
-        hccl_newest(
-            "impl/coll_executor/coll_all_reduce/"
-            "coll_all_reduce_mesh_opbase_mid_count_deterministic_executor.cc"
-        ),
-        hccl_newest(f"{_TEMPLATES}temp_reduce_scatter/reduce_scatter_plant_local_reduce.cc"),
-        hccl_newest(f"{_TEMPLATES}temp_all_gather/all_gather_mesh_atomic.cc"),
+    fidelity = like_newest(
+        "coll_all_reduce_mesh_opbase_mid_count_deterministic_executor",
+        "reduce_scatter_plant_local_reduce",
+        "all_gather_mesh_atomic",
     ).with_cases(fidelities("all_reduce"))
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs servers alike of two devices or more, full meshes of SDMA links that reduce, and
         op-base mode.
         """
-        alike = in_even_meshes(op, topology) and reduces_on_its_way(op, topology)
+        alike = require_even_meshes(op, topology) and require_inline_reduce(op, topology)
         return alike and require((topology.servers[0] > 1, "needs two devices in every server"))
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:

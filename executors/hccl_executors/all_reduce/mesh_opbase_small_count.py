@@ -3,12 +3,13 @@ servers of Atlas A2.
 """
 
 from hccl_executors.levels import LEVELS, Level, fidelities
-from hccl_executors.one_mesh import in_even_meshes, reduces_on_its_way
-from hccl_executors.sources import hccl_newest, hccl_template
+from hccl_executors.one_mesh import require_even_meshes, require_inline_reduce
+from hccl_executors.sources import april, newest
 from hccl_executors.templates.doubling import doubling_all_reduce_beside
 from hccl_executors.templates.mesh_star import star_all_reduce_collected
 from hccl_py.orchestration import Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     OpParam,
     PlaneRequest,
     Rank,
@@ -16,38 +17,34 @@ from hccl_py.plugins.executor import (
     ResourceRequest,
     Topology,
     Unsuitable,
+    same,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["AllReduceMeshOpbaseSmallCountDeterministicExecutor"]
 
 
-class AllReduceMeshOpbaseSmallCountDeterministicExecutor:
+class AllReduceMeshOpbaseSmallCountDeterministicExecutor(BaseExecutor):
     """AllReduce of whole buffers inside the servers, then between them, in a fixed order.
 
-    Inside: doubling, where a server's devices are a power of two; otherwise everybody collects at
-    device 0, which adds, and from which everybody reads. Between: doubling, where servers are a
-    power of two; otherwise `op.level1`, NHR without its trees for small data.
+    Inside: doubling, where a server's devices are a power of two; otherwise device 0 collects and
+    adds, and all devices read from it. Between: doubling, where servers are a power of two;
+    otherwise `op.level1`, NHR without its trees for small data.
     """
 
     op = "all_reduce"
     algorithm = "level0:mesh;level1:NHR|ring|H-D_R"
-    order = "fixed"
     fidelity = same(
-        hccl_newest(
-            "impl/coll_executor/coll_all_reduce/"
-            "coll_all_reduce_mesh_opbase_small_count_deterministic_executor.cc"
+        *newest(
+            "coll_all_reduce_mesh_opbase_small_count_deterministic_executor",
+            "all_reduce_doubling_local_reduce",
         ),
-        hccl_newest("base/alg_template/temp_all_reduce/all_reduce_doubling_local_reduce.cc"),
-        hccl_template("temp_all_reduce/all_reduce_local_reduce_bcast.cc"),
+        *april("all_reduce_local_reduce_bcast"),
     ).with_cases(fidelities("all_reduce"))
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs servers alike, full meshes of SDMA links that reduce, and op-base mode."""
-        return in_even_meshes(op, topology) and reduces_on_its_way(op, topology)
+        return require_even_meshes(op, topology) and require_inline_reduce(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to partners, or to everybody in the server with a sub stream for each; there, a
+        """Links to partners, or to all peers in the server with a sub stream for each; there, a
         round leaves room for the data of all devices but one.
         """
         devices, servers = int(rank.level0.size), int(rank.level12.size)

@@ -2,17 +2,15 @@
 
 from typing import NamedTuple
 
-from hccl_executors.one_mesh import in_one_mesh, mesh_request, reduces_on_its_way
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.one_mesh import mesh_request, require_inline_reduce, require_mesh
+from hccl_executors.sources import like_april
 from hccl_executors.templates.doubling import direct_doubling_all_reduce, doubling_all_reduce
 from hccl_executors.templates.mesh_star import star_all_reduce_added, star_all_reduce_collected
-from hccl_executors.templates.recursive_doubling import (
-    recursive_doubling_all_reduce,
-    slots_needed,
-)
+from hccl_executors.templates.recursive_doubling import recursive_doubling_all_reduce, slots_needed
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     Mode,
     OpParam,
     Rank,
@@ -22,9 +20,6 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["AllReduceMeshSmallCountExecutor"]
 
 
 class Form(NamedTuple):
@@ -37,10 +32,10 @@ class Form(NamedTuple):
     in_scratch: int
 
 
-class AllReduceMeshSmallCountExecutor:
+class AllReduceMeshSmallCountExecutor(BaseExecutor):
     """AllReduce of small data inside one full mesh, whole buffers in every step.
 
-    Atlas A3: recursive doubling in slots. Elsewhere everybody adds at rank 0, as it comes, and
+    Atlas A3: recursive doubling in slots. Elsewhere every rank adds at rank 0, as data comes, and
     reads the sum there; where the call asks for sums in a fixed order, 8 ranks double directly, and
     others collect at rank 0.
 
@@ -50,22 +45,21 @@ class AllReduceMeshSmallCountExecutor:
 
     op = "all_reduce"
     algorithm = "level0:mesh"
-    order = "fixed"
-    fidelity = same(
-        hccl_executor("coll_all_reduce/coll_all_reduce_mesh_small_count_executor.cc"),
-        hccl_template("temp_all_reduce/all_reduce_reduce_broadcast.cc"),
-        hccl_template("temp_all_reduce/all_reduce_local_reduce_bcast.cc"),
-        hccl_template("temp_all_reduce/all_reduce_hd_optim.cc"),
-        hccl_template("temp_all_reduce/all_reduce_doubling.cc"),
+    fidelity = like_april(
+        "coll_all_reduce_mesh_small_count_executor",
+        "all_reduce_reduce_broadcast",
+        "all_reduce_local_reduce_bcast",
+        "all_reduce_hd_optim",
+        "all_reduce_doubling",
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh that reduces, on A3 two sub streams."""
         ranks, least = topology.size, 4 if op.mode is Mode.GRAPH else 3
         enough = topology.product.device != "910_93" or ranks >= least
-        fits = in_one_mesh(topology) and reduces_on_its_way(op, topology)
+        fits = require_mesh(topology) and require_inline_reduce(op, topology)
         return fits and require(
-            (enough, f"needs two sub streams on Atlas A3: {least} ranks, there are {ranks}"),
+            (enough, f"needs two sub streams on Atlas A3: {least} ranks, there are {ranks}")
         )
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any
+from abc import abstractmethod
 
 from hccl_executors.levels import LEVELS, fidelities
 from hccl_executors.rank_order import outer, requested, suits_in_teams, team
-from hccl_executors.sources import hccl_executor, hccl_newest, hccl_template
+from hccl_executors.sources import april, newest
 from hccl_executors.templates.by_rank import Slots, combine, reduce_scatter_by_rank
 from hccl_executors.templates.mesh_in_place import mesh_all_gather_by_main
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Chunks, Plane, Region
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
+    Fidelity,
     Mode,
     OpParam,
     Rank,
@@ -20,16 +22,15 @@ from hccl_py.plugins.executor import (
     ResourceRequest,
     Topology,
     Unsuitable,
+    same,
+    steps,
 )
-from hccl_py.plugins.fidelity import Fidelity, same, steps
-
-__all__ = ["AllReduceOrderPreservedExecutor", "AllReduceOrderPreservedFor91093Executor"]
 
 WORDS = "NHR|ring|NB"
 """Algorithms that gather between teams; HCCL takes NHR for all other words."""
 
 
-class AllReduceInRankOrder(ABC):
+class AllReduceInRankOrder(BaseExecutor):
     """AllReduce whose every sum has the same order, by halving over the devices of a server, then
     over servers: a reduce-scatter, and an all-gather in the team and between teams.
 
@@ -83,22 +84,21 @@ class AllReduceInRankOrder(ABC):
         rank.main.copy(rank.user_out, memory.head(total))
 
     @abstractmethod
-    def _gather(self, rank: Rank[Any, Any], near: Plane, chunks: Chunks) -> None:
+    def _gather(self, rank: AnyRank, near: Plane, chunks: Chunks) -> None:
         """Gather in the team."""
 
 
 def _fidelity(executor: str) -> Fidelity:
     return same(
-        hccl_newest(f"impl/coll_executor/coll_all_reduce/{executor}.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce_combine.cc"),
+        *newest(executor),
+        *april("reduce_scatter_plant_local_reduce", "reduce_scatter_plant_local_reduce_combine"),
     ).with_cases(
         {
             **fidelities("all_gather"),
             "graph": steps(
                 "Works in scratch; HCCL's works in the output, and keeps what is at the end of a "
                 "team's slots in the caller's input.",
-                hccl_executor(f"coll_all_reduce/{executor}.cc"),
+                *april(executor),
             ),
         }
     )
@@ -106,14 +106,14 @@ def _fidelity(executor: str) -> Fidelity:
 
 class AllReduceOrderPreservedExecutor(AllReduceInRankOrder):
     """AllReduce in rank order: servers, whose devices write to all others at once, and then read
-    from all others at once; who is alone in a server only copies there.
+    from all others at once; a device that is alone in a server only copies there.
     """
 
     algorithm = f"level0:mesh;level1:{WORDS}"
     in_pods = False
     fidelity = _fidelity("coll_all_reduce_order_preserved_executor")
 
-    def _gather(self, rank: Rank[Any, Any], near: Plane, chunks: Chunks) -> None:
+    def _gather(self, rank: AnyRank, near: Plane, chunks: Chunks) -> None:
         mesh_all_gather_by_main(rank, near, chunks)
 
 
@@ -126,7 +126,7 @@ class AllReduceOrderPreservedFor91093Executor(AllReduceInRankOrder):
     in_pods = True
     fidelity = _fidelity("coll_all_reduce_order_preserved_for_910_93_executor")
 
-    def _gather(self, rank: Rank[Any, Any], near: Plane, chunks: Chunks) -> None:
+    def _gather(self, rank: AnyRank, near: Plane, chunks: Chunks) -> None:
         LEVELS["all_gather"]["NHR"].run(rank.main, near, chunks)
 
 

@@ -1,32 +1,28 @@
 """AllReduceReducePlusBcast: device 0 of every server has the sum before it goes between servers."""
 
-from typing import Any
-
 from hccl_executors.levels import choices, fidelities
 from hccl_executors.outer_levels import OuterLevel, all_servers, links
-from hccl_executors.sources import hccl_newest
+from hccl_executors.sources import like_newest
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates import nhr
 from hccl_executors.templates.rhd import rhd_reduce
 from hccl_executors.templates.ring import ring_broadcast
 from hccl_py.orchestration import Region
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     OpParam,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["AllReduceReducePlusBcast"]
 
 _TEMPLATES = "base/alg_template/"
 
 
-class AllReduceReducePlusBcast:
+class AllReduceReducePlusBcast(BaseExecutor):
     """AllReduce of whole buffers: reduced to device 0 by halving, summed between the devices 0 of
     all servers, broadcast along a ring; on main alone.
 
@@ -36,14 +32,11 @@ class AllReduceReducePlusBcast:
 
     op = "all_reduce"
     algorithm = f"level0:H-D_R;level1:{choices('all_reduce', 'AHC', 'AHC_BROKE')}"
-    order = "fixed"
-    fidelity = same(
-        hccl_newest(
-            "impl/coll_executor/coll_all_reduce/coll_all_reduce_reduce_plus_bcast_executor.cc"
-        ),
-        hccl_newest(f"{_TEMPLATES}temp_reduce/reduce_recursive_hd.cc"),
-        hccl_newest(f"{_TEMPLATES}temp_reduce_scatter/reduce_scatter_halving_doubling.cc"),
-        hccl_newest(f"{_TEMPLATES}temp_broadcast/broadcast_ring.cc"),
+    fidelity = like_newest(
+        "coll_all_reduce_reduce_plus_bcast_executor",
+        "reduce_recursive_hd",
+        "reduce_scatter_halving_doubling",
+        "broadcast_ring",
     ).with_cases(fidelities("all_reduce"))
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
@@ -59,7 +52,7 @@ class AllReduceReducePlusBcast:
         between = links(op.name, [(rank.plane(all_servers(rank)), op.level1)], 0)
         return request(op, rank, ("level0", "mesh"), *between)
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Stage, reduce, go between servers, broadcast, deliver."""
         work = staged(op, rank)
         rhd_reduce(rank.main, rank.level0, work, root=0, answered=False)
@@ -69,7 +62,7 @@ class AllReduceReducePlusBcast:
         delivered(op, rank, work)
 
 
-def _between(op: OpParam, rank: Rank[Any, Any], work: Region) -> None:
+def _between(op: OpParam, rank: AnyRank, work: Region) -> None:
     """Sum between servers; NHR takes a tree up to as much data for every device of a server."""
     plane = rank.plane(all_servers(rank))
     if op.level1 != "NHR":

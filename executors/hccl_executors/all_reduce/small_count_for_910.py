@@ -1,9 +1,10 @@
 """AllReduceSmallCountFor910: doubling beside, for small data that links cannot reduce."""
 
-from hccl_executors.sources import hccl_newest
+from hccl_executors.sources import like_newest
 from hccl_executors.templates.doubling import doubling_all_reduce_beside
 from hccl_py.orchestration import Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
@@ -14,26 +15,17 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["AllReduceSmallCountFor910"]
 
 
-class AllReduceSmallCountFor910:
+class AllReduceSmallCountFor910(BaseExecutor):
     """AllReduce of whole buffers in log2 p steps in one server, on main alone: the partner's CCL_In
     is read to CCL_Out and added from there.
     """
 
     op = "all_reduce"
     algorithm = "level0:NA;level1:H-D_R"
-    order = "fixed"
-    fidelity = same(
-        hccl_newest(
-            "impl/coll_executor/coll_all_reduce/coll_all_reduce_smallcount_for_910_executor.cc"
-        ),
-        hccl_newest(
-            "base/alg_template/temp_all_reduce/all_reduce_doubling_local_reduce.cc",
-        ),
+    fidelity = like_newest(
+        "coll_all_reduce_smallcount_for_910_executor", "all_reduce_doubling_local_reduce"
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:

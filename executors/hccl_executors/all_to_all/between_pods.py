@@ -6,25 +6,23 @@ other.
     mover              └ rank 1 ┘              └ rank 2 ┘
 
 A part goes in pieces of half of CCL_Out: the sender copies a piece to the first half and pushes it
-to the second half of the receiver, who copies it to its output.
+to the second half of the receiver, which copies it to its output.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from hccl_executors.all_to_all.layout import UserParts
 from hccl_executors.all_to_all.pods import Pods
 from hccl_py.enums import Buffer
-from hccl_py.orchestration import Link, Rank, Region, Stream
-
-__all__ = ["between_pods"]
+from hccl_py.orchestration import Link, Region, Stream
+from hccl_py.plugins.executor import AnyRank
 
 
 @contextmanager
-def between_pods(rank: Rank[Any, Any], pods: Pods, user: UserParts, first: int) -> Iterator[None]:
+def between_pods(rank: AnyRank, pods: Pods, user: UserParts, first: int) -> Iterator[None]:
     """Record all of it on sub streams `first` and `first + 1`; main waits at the end."""
     control = rank.wake(first)
     for number in range(rank.size - int(pods.size(rank.id))):
@@ -36,9 +34,7 @@ def between_pods(rank: Rank[Any, Any], pods: Pods, user: UserParts, first: int) 
     rank.join(first)
 
 
-def _exchange(
-    rank: Rank[Any, Any], stream: Stream, pods: Pods, user: UserParts, number: int
-) -> None:
+def _exchange(rank: AnyRank, stream: Stream, pods: Pods, user: UserParts, number: int) -> None:
     """Send to one rank while one, the same or another, sends to this rank."""
     to, frm = pods.remote(rank.id, number)
     half = rank.ccl_bytes // 2

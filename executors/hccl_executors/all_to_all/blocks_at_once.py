@@ -7,8 +7,6 @@ server s, its own in its place, one after the other. Other devices of s read the
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from hccl_executors.all_to_all.layout import PartTable, UserParts, packed
@@ -16,15 +14,14 @@ from hccl_executors.all_to_all.pipelined import Pipelined
 from hccl_executors.all_to_all.two_levels import ServerGrid
 from hccl_executors.templates.pairwise import Received, Sent
 from hccl_py.enums import Buffer, Mode
-from hccl_py.orchestration import Rank, Region
+from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import AnyRank
 from hccl_py.values import PerRank, RankInt, values_of
 
-__all__ = ["blocks_at_once"]
 
-
-def blocks_at_once(rank: Rank[Any, Any], shape: ServerGrid, user: UserParts) -> None:
+def blocks_at_once(rank: AnyRank, shape: ServerGrid, user: UserParts) -> None:
     """Record the exchange; in graph mode from the input to scratch, else from CCL_In to CCL_Out."""
-    call, blocks = Pipelined(rank, shape), _Blocks(rank, shape, user)
+    call, blocks = Pipelined(rank, shape), _ServerBlocks(rank, shape, user)
     main, steps = rank.main, shape.servers - 1
     main.copy(*blocks.staged(1))
     call.start_between()
@@ -45,13 +42,13 @@ def blocks_at_once(rank: Rank[Any, Any], shape: ServerGrid, user: UserParts) -> 
     call.wait_inside()
 
 
-class _Blocks:
-    """Where blocks and parts lie, from a rank's point of view.
+class _ServerBlocks:
+    """Places of blocks and parts in the memory of one rank.
 
     Blocks whose parts do not follow each other are packed in CCL_In, or go part by part.
     """
 
-    def __init__(self, rank: Rank[Any, Any], shape: ServerGrid, user: UserParts) -> None:
+    def __init__(self, rank: AnyRank, shape: ServerGrid, user: UserParts) -> None:
         graph = rank.mode is Mode.GRAPH
         into, room = (
             (Buffer.SCRATCH, int(rank.scratch.size)) if graph else (Buffer.CCL_OUT, rank.ccl_bytes)
@@ -68,8 +65,8 @@ class _Blocks:
         self._graph = graph
 
     def staged(self, ahead: int) -> tuple[list[Region], list[Region]]:
-        """Return where the block for the server so far ahead goes before it is sent, and where it
-        comes from; nothing in graph mode.
+        """Return the staging place and the source of the block for the server so far ahead; nothing
+        in graph mode.
         """
         if self._graph:
             return [], []
@@ -77,7 +74,7 @@ class _Blocks:
         return self._copied(self._source, first)
 
     def kept(self) -> tuple[list[Region], list[Region]]:
-        """Return where the block for this server lands, and where it comes from."""
+        """Return the landing place and the source of the block for this server."""
         return self._copied(self._landed, self._shape.s * self._shape.devices)
 
     def between(self, step: int) -> tuple[Sent, Received]:
@@ -111,7 +108,9 @@ class _Blocks:
         ]
 
     def own(self, behind: int) -> tuple[Region, Region]:
-        """Return where the part from the equal device of a server belongs, and where it landed."""
+        """Return the destination and the landing place of the part from the equal device of a
+        server.
+        """
         shape = self._shape
         sender = shape.rank((shape.s - behind) % shape.servers, shape.d)
         return self._user.receives.at(shape.me, sender), self._landed.at(shape.me, sender)
@@ -133,7 +132,9 @@ def _block(table: PartTable, owner: RankInt, first: RankInt, n: int, whole: bool
 
 
 def _landed(source: PartTable, shape: ServerGrid, buffer: Buffer) -> PartTable:
-    """Return where blocks land: at (s, d), by server t and device e, what (t, d) has for (s, e)."""
+    """Return the landing places of blocks: at (s, d), for each server t and device e, the part of
+    (t, d) for (s, e).
+    """
     servers, n = shape.servers, shape.devices
     axes = (servers, n, servers, n)
     offsets, sizes = (a.reshape(axes).transpose(2, 1, 0, 3) for a in source[1:3])  # s, d, t, e
@@ -145,7 +146,7 @@ def _landed(source: PartTable, shape: ServerGrid, buffer: Buffer) -> PartTable:
 
 
 def _is_in_order(table: PartTable, shape: ServerGrid) -> bool:
-    """Whether the parts of each block follow each other, with or without gaps."""
+    """True if the parts of each block follow each other, with or without gaps."""
     n = shape.devices
     starts = table.offsets.reshape(-1, n)
     ends = starts + table.sizes.reshape(-1, n)

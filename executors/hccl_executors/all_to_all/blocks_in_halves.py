@@ -3,27 +3,24 @@
 A half has a slot for each device of a server. A piece of a block is copied slot by slot to one half
 of CCL_In and travels to one of CCL_Out, where the devices of the server read theirs: with all slots
 at once where they are full, else slot by slot. (HCCL's always send the whole half, with what lies
-between and behind the pieces, which nobody writes or reads.) Both sides take turns with every
+between and behind the pieces, which is neither written nor read.) Both sides take turns with every
 piece, so that one half is filled while the other is read. Of what stays in the server, the first
 piece goes beside the first piece between servers, the others at the end.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from hccl_executors.all_to_all.layout import UserParts, block_of
 from hccl_executors.all_to_all.pipelined import Pipelined
 from hccl_executors.all_to_all.two_levels import ServerGrid
 from hccl_executors.templates.pairwise import Received, Sent
 from hccl_py.enums import Buffer
-from hccl_py.orchestration import Rank, Region
+from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import AnyRank
 from hccl_py.values import RankInt
 
-__all__ = ["blocks_in_halves"]
 
-
-def blocks_in_halves(rank: Rank[Any, Any], shape: ServerGrid, user: UserParts, unit: int) -> None:
+def blocks_in_halves(rank: AnyRank, shape: ServerGrid, user: UserParts, unit: int) -> None:
     """Record the exchange, in op-base mode."""
     call, halves = Pipelined(rank, shape), _Halves(rank, shape, user, unit)
     pieces, steps = halves.pieces, shape.servers - 1
@@ -54,11 +51,11 @@ def blocks_in_halves(rank: Rank[Any, Any], shape: ServerGrid, user: UserParts, u
 
 
 class _Halves:
-    """Where pieces lie. Halves are counted by what has gone through them: `number` between servers,
-    turns of the server one before it, as its first turn is a piece that stays.
+    """Places of pieces. Halves are counted by the pieces that have gone through them: `number`
+    between servers, turns of the server one before it, as its first turn is a piece that stays.
     """
 
-    def __init__(self, rank: Rank[Any, Any], shape: ServerGrid, user: UserParts, unit: int) -> None:
+    def __init__(self, rank: AnyRank, shape: ServerGrid, user: UserParts, unit: int) -> None:
         self._rank, self._shape, self._user = rank, shape, user
         self._half = rank.ccl_bytes // 2
         self._slot = block_of(self._half, shape.devices, unit)
@@ -88,8 +85,8 @@ class _Halves:
             self._rank.main.copy(self._place(Buffer.CCL_OUT, half, device).head(part.size), part)
 
     def between(self, number: int, step: int, piece: int) -> tuple[Sent, Received]:
-        """Return what travels in the number-th halves: a piece of the block for a server, and of
-        one from a server.
+        """Return the pieces in the number-th halves: one of the block for a server, and one of the
+        block from a server.
         """
         shape, half = self._shape, number % 2
         to, frm = (shape.s + 1 + step) % shape.servers, (shape.s - 1 - step) % shape.servers
@@ -101,7 +98,7 @@ class _Halves:
     def _travelling(
         self, sender: RankInt, to: RankInt, half: int, piece: int
     ) -> tuple[list[Region], list[Region]]:
-        """Return where a piece of a sender's block for a server is, and where it goes."""
+        """Return the source and the destination of a piece of a sender's block for a server."""
         shape, sends = self._shape, self._user.sends.piece(*self._bytes(piece))
         sizes = [sends.at(sender, shape.rank(to, k)).size for k in range(shape.devices)]
         both = (Buffer.CCL_IN, Buffer.CCL_OUT)

@@ -22,7 +22,7 @@ here, so the first turn has its meetings only.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,11 +31,10 @@ from hccl_executors.all_to_all.two_levels import ServerGrid
 from hccl_executors.templates.pairwise import Pieces, Received, Sent
 from hccl_py.enums import Buffer
 from hccl_py.errors import OrchestrationError
-from hccl_py.orchestration import Link, Plane, Rank, Region, Stream
+from hccl_py.orchestration import Link, Plane, Region, Stream
 from hccl_py.orchestration.region import SLICE_ALIGN
+from hccl_py.plugins.executor import AnyRank
 from hccl_py.values import PerRank, RankInt, values_of
-
-__all__ = ["LANES", "RankSlots", "continuous_pipeline"]
 
 LANES = 8
 """Streams, at most, on which a rank talks to the peers of its server."""
@@ -80,24 +79,19 @@ class _Turn(NamedTuple):
 
 
 def continuous_pipeline(
-    rank: Rank[Any, Any], shape: ServerGrid, outer: Plane, user: UserParts, slots: RankSlots
+    rank: AnyRank, shape: ServerGrid, outer: Plane, user: UserParts, slots: RankSlots
 ) -> None:
     """Record the exchange, with `outer` between servers, on min(n - 1, 8) lanes and the wire."""
-    call = _Pipeline(rank, shape, outer, user, slots)
+    call = _ContinuousPipeline(rank, shape, outer, user, slots)
     for number in rank.main.steps("pipeline", call.turns + 2):
         call.record(*(call.turn(number - stage) for stage in range(3)))
 
 
-class _Pipeline:
+class _ContinuousPipeline:
     """The three stages of a rank."""
 
     def __init__(
-        self,
-        rank: Rank[Any, Any],
-        shape: ServerGrid,
-        outer: Plane,
-        user: UserParts,
-        slots: RankSlots,
+        self, rank: AnyRank, shape: ServerGrid, outer: Plane, user: UserParts, slots: RankSlots
     ) -> None:
         self._rank, self._shape, self._outer = rank, shape, outer
         self._user, self._slots = user, slots
@@ -107,9 +101,7 @@ class _Pipeline:
         self.turns = _pieces(user, shape, slots.size) * (shape.servers - 1)
 
     def turn(self, number: int) -> _Turn | None:
-        """Return what a stage does as its `number`-th; nothing before the first and after the
-        last.
-        """
+        """Return the `number`-th turn of a stage; nothing before the first and after the last."""
         if not 0 <= number < self.turns:
             return None
         piece, step = divmod(number, self._shape.servers - 1)
@@ -262,13 +254,13 @@ def _swap(stream: Stream, tx: Link | None, rx: Link | None, sent: Sent, received
 
 
 def _any(parts: Pieces) -> bool:
-    """Whether parts hold anything; splits the batch."""
+    """True if parts are not empty; splits the batch."""
     return bool(sum(part.size for part in parts) > 0)
 
 
 def _pieces(user: UserParts, shape: ServerGrid, most: int) -> int:
-    """Return how many pieces the largest part takes that a rank of the server sends to, or receives
-    from, another rank; at least one.
+    """Return the number of pieces, at least one, of the largest part that a rank of the server
+    sends to or receives from another rank.
     """
     sizes = user.sends.sizes.copy()
     np.fill_diagonal(sizes, 0)

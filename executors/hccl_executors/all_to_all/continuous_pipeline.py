@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hccl_executors.all_to_all.continuous import RankSlots, continuous_pipeline
 from hccl_executors.all_to_all.layout import layout_of
 from hccl_executors.all_to_all.two_levels import even, shape_of
 from hccl_executors.outer_levels import all_servers
-from hccl_executors.sources import hccl_newest
+from hccl_executors.sources import like_newest, newest
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
+    steps,
 )
-from hccl_py.plugins.fidelity import same, steps
 
-__all__ = ["RunAlltoAllVContinuousPipeline"]
-
-TEMPLATE = hccl_newest("base/alg_template/temp_alltoallv/alltoallv_continuous_pipeline.cc")
+TEMPLATE = "temp_alltoallv/alltoallv_continuous_pipeline"
 
 
-class RunAlltoAllVContinuousPipeline:
+class RunAlltoAllVContinuousPipeline(BaseExecutor):
     """AlltoAllV in op-base mode.
 
     A block of n parts crosses to the equal device of another server while the block before it is
@@ -38,17 +35,12 @@ class RunAlltoAllVContinuousPipeline:
 
     op = "all_to_all_v"
     algorithm = "level0:mesh;level1:pipeline"
-    fidelity = same(
-        hccl_newest(
-            "impl/coll_executor/coll_all_to_all/coll_all_to_all_v_continuous_pipeline_executor.cc"
-        ),
-        TEMPLATE,
-    ).with_cases(
+    fidelity = like_newest("coll_all_to_all_v_continuous_pipeline_executor", TEMPLATE).with_cases(
         {
             "modules": steps(
                 "Where one neighbour of a step is reached over SDMA and the other one over RDMA, "
                 "each link works as its kind does; HCCL's would read over both.",
-                TEMPLATE,
+                *newest(TEMPLATE),
             )
         }
     )
@@ -71,8 +63,7 @@ class RunAlltoAllVContinuousPipeline:
             sub_streams=shape_of(rank).devices,
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Record the pipeline."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         shape = shape_of(rank)
         slots = RankSlots.of(rank.ccl_bytes, shape.servers, shape.devices, op.unit)
         outer = rank.plane(all_servers(rank))

@@ -10,25 +10,23 @@ import numpy as np
 from hccl_executors.all_to_all.between_pods import between_pods
 from hccl_executors.all_to_all.layout import UserParts, block_of, layout_of
 from hccl_executors.all_to_all.pods import Pods
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import like_april
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Link, Region, Stream
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
 from hccl_py.values import PerRank, values_of
-
-__all__ = ["RunAlltoAllDirectFullmesh"]
 
 AT_ONCE = 8
 """Peers that a rank talks to at the same time over SDMA."""
@@ -37,7 +35,7 @@ LARGE = 1 << 20
 """Bytes of a rank's largest part beyond which the next round is staged while one is moved."""
 
 
-class RunAlltoAllDirectFullmesh:
+class RunAlltoAllDirectFullmesh(BaseExecutor):
     """AlltoAll, AlltoAllV and AlltoAllVC in op-base mode.
 
     Ranks that SDMA reaches, a superpod or a server, are a pod of p ranks. Rank r meets its peers in
@@ -51,7 +49,7 @@ class RunAlltoAllDirectFullmesh:
 
     Where a rank's largest part is more than 1 MiB, k streams more stage the parts of the next round
     while those of this one are read, in the other half of CCL_In. Parts that are larger than a slot
-    go in pieces: all rounds once for each piece; who has nothing left neither waits nor posts.
+    go in pieces: all rounds once for each piece; a rank with nothing left neither waits nor posts.
 
     With peers in other pods, a rank talks over RDMA meanwhile, one after the other, on two streams
     more (between_pods.py).
@@ -59,13 +57,11 @@ class RunAlltoAllDirectFullmesh:
 
     op = ALL_TO_ALL
     algorithm = "level0:mesh"
-    fidelity = same(
-        hccl_executor("coll_all_to_all/coll_all_to_all_v_direct_fullmesh_executor.cc"),
-        hccl_template("temp_alltoallv/alltoallv_direct_fullmesh.cc"),
+    fidelity = like_april(
+        "coll_all_to_all_v_direct_fullmesh_executor", "temp_alltoallv/alltoallv_direct_fullmesh"
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Needs CCL buffers."""
         return require((op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"))
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
@@ -77,7 +73,7 @@ class RunAlltoAllDirectFullmesh:
             sub_streams=2 * lanes + (2 if pods.several else 0),
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Start what goes over RDMA, record all that goes over SDMA, wait for both."""
         pods, user = Pods(rank.topology), layout_of(op, rank.size)
         own = user.receives.at(rank.id, rank.id), user.sends.at(rank.id, rank.id)
@@ -91,7 +87,7 @@ class RunAlltoAllDirectFullmesh:
                 rank.main.copy(*own)
             for number in range(pieces):
                 with rank.main.phase(f"piece {number + 1}/{pieces}"):
-                    piece = _Piece(rank, pods, rounds, user, number)
+                    piece = _PieceExchange(rank, pods, rounds, user, number)
                     piece.record(None if pods.several or number else own)
 
 
@@ -117,7 +113,7 @@ class _Rounds(NamedTuple):
     is_large: bool
 
     @staticmethod
-    def of(op: OpParam, rank: Rank[Any, Any], members: int) -> _Rounds:
+    def of(op: OpParam, rank: AnyRank, members: int) -> _Rounds:
         most = layout_of(op, rank.size).sends.sizes[values_of(rank.id)].max(axis=-1) > LARGE
         is_large = bool(PerRank.of(np.asarray(most, np.int64)))
         lanes, halves = min(AT_ONCE, members), 2 if is_large or op.name != "all_to_all" else 1
@@ -148,8 +144,8 @@ class _Rounds(NamedTuple):
         return Region(Buffer.CCL_IN, number * self.block, self.block)
 
 
-def _pieces(rank: Rank[Any, Any], pods: Pods, user: UserParts, rounds: _Rounds) -> int:
-    """Return how many pieces a rank's largest part takes, of all that it sends or receives."""
+def _pieces(rank: AnyRank, pods: Pods, user: UserParts, rounds: _Rounds) -> int:
+    """Return the number of pieces of the largest part that a rank sends or receives."""
     most: Any = 0
     for distance in range(1, rounds.members):
         peer = pods.near(rank.id, distance)
@@ -158,11 +154,11 @@ def _pieces(rank: Rank[Any, Any], pods: Pods, user: UserParts, rounds: _Rounds) 
     return int(PerRank.of(most))
 
 
-class _Piece:
+class _PieceExchange:
     """All rounds for one piece of every part."""
 
     def __init__(
-        self, rank: Rank[Any, Any], pods: Pods, rounds: _Rounds, user: UserParts, number: int
+        self, rank: AnyRank, pods: Pods, rounds: _Rounds, user: UserParts, number: int
     ) -> None:
         self._rank, self._pods, self._rounds = rank, pods, rounds
         start, most = number * rounds.block, rounds.block
@@ -211,11 +207,11 @@ class _Piece:
             part = self._look_up(peer).sent
             stream.copy(self._rounds.slot(peer.staged).head(part.size), part)
 
-    def _look_up(self, peer: _Peer) -> _Side:
+    def _look_up(self, peer: _Peer) -> _PeerTransfer:
         rank = self._rank
         other = self._pods.near(rank.id, peer.distance)
         sent, received = self._sends.at(rank.id, other), self._receives.at(rank.id, other)
-        return _Side(rank.flat[other], sent, received)
+        return _PeerTransfer(rank.flat[other], sent, received)
 
     def _wake(self, peers: list[_Peer], first: int = 0) -> list[Stream]:
         return [self._rank.wake(first + k) for k in range(len(peers))]
@@ -225,9 +221,9 @@ class _Piece:
             self._rank.join(stream)
 
 
-class _Side(NamedTuple):
-    """What a rank sends to one peer and receives from it, in this piece; an empty side says
-    nothing.
+class _PeerTransfer(NamedTuple):
+    """The data that a rank sends to one peer and receives from it in this piece; an empty side
+    posts no signals.
     """
 
     link: Link

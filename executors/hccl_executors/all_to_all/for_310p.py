@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hccl_executors.all_to_all.layout import UserParts, layout_of
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import like_april
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Region, Stream
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
-
-__all__ = ["RunAlltoAllVFor310PExecutor"]
 
 RANKS = 4
 ALIGN = 128
 """A part keeps its place in the output within so many bytes."""
 
 
-class RunAlltoAllVFor310PExecutor:
+class RunAlltoAllVFor310PExecutor(BaseExecutor):
     """AlltoAll, AlltoAllV and AlltoAllVC between the four dies of two cards.
 
     Rank 0 and 2 are first dies, 1 and 3 their second ones. A second die talks to its first one
     only, a first die to the other one, too; what goes between second dies, or across, is handed on.
-    After everybody has staged what goes first, in four steps, where a first die m has its second
+    After every rank has staged what goes first, in four steps, where a first die m has its second
     die s, and M with S are the other card:
 
         step   m reads from s   m reads from M   s reads from m
@@ -50,9 +48,8 @@ class RunAlltoAllVFor310PExecutor:
 
     op = ALL_TO_ALL
     algorithm = "level0:mesh"
-    fidelity = same(
-        hccl_executor("coll_all_to_all/310P/coll_all_to_all_v_for_310p_executor.cc"),
-        hccl_template("temp_alltoallv/alltoallv_for_310p.cc"),
+    fidelity = like_april(
+        "310P/coll_all_to_all_v_for_310p_executor", "temp_alltoallv/alltoallv_for_310p"
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
@@ -72,33 +69,32 @@ class RunAlltoAllVFor310PExecutor:
             scratch_bytes=2 * rank.ccl_bytes if graph else 0,
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Go through all pieces."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         user, most = layout_of(op, rank.size), rank.ccl_bytes // 2 // ALIGN * ALIGN - ALIGN
         run = _second_die if rank.id % 2 else _first_die
         pieces = -(-int(user.sends.sizes.max()) // most)
         for number in rank.main.steps("piece", pieces):
-            run(rank, _Piece.of(rank, user, number * most, most))
+            run(rank, _DiePiece.of(rank, user, number * most, most))
 
 
-class _Piece(NamedTuple):
+class _DiePiece(NamedTuple):
     """One piece of every part, and where it lies in the two buffers: in the first or the second
     half, of `half` bytes, as far from its beginning as `shift` says, by sender and receiver.
     """
 
-    rank: Rank[Any, Any]
+    rank: AnyRank
     user: UserParts
     shift: IntArray
     half: int
 
     @staticmethod
-    def of(rank: Rank[Any, Any], user: UserParts, start: int, most: int) -> _Piece:
+    def of(rank: AnyRank, user: UserParts, start: int, most: int) -> _DiePiece:
         shift = (user.receives.offsets.T + start) % ALIGN
         cut = UserParts(*(table.piece(start, most) for table in user))
-        return _Piece(rank, cut, shift, most + ALIGN)
+        return _DiePiece(rank, cut, shift, most + ALIGN)
 
     def at(self, src: RankInt, dst: RankInt, buffer: Buffer, half: int) -> Region:
-        """Return where the part from one rank for another lies in a half of a buffer."""
+        """Return the place of the part from one rank for another in a half of a buffer."""
         begin = half * self.half
         if self.rank.mode is Mode.GRAPH:
             begin += self.rank.ccl_bytes if buffer is Buffer.CCL_OUT else 0
@@ -113,7 +109,7 @@ class _Piece(NamedTuple):
         self.rank.main.copy(self.at(me, dst, buffer, half), self.user.sends.at(me, dst))
 
     def output(self, src: RankInt) -> Region:
-        """Return where the part from a rank belongs."""
+        """Return the place of the part from a rank in the output."""
         return self.user.receives.at(self.rank.id, src)
 
     def keep(self) -> None:
@@ -122,7 +118,7 @@ class _Piece(NamedTuple):
         self.rank.main.copy(self.output(me), self.user.sends.at(me, me))
 
 
-def _first_die(rank: Rank[Any, Any], piece: _Piece) -> None:
+def _first_die(rank: AnyRank, piece: _DiePiece) -> None:
     me, second = rank.id, rank.id + 1
     other, far = (rank.id + 2) % RANKS, (rank.id + 3) % RANKS
     staged, handed_on = Buffer.CCL_IN, Buffer.CCL_OUT
@@ -167,7 +163,7 @@ def _first_die(rank: Rank[Any, Any], piece: _Piece) -> None:
         _read(across, rank, other, piece.output(other), piece.at(other, me, handed_on, 0))
 
 
-def _second_die(rank: Rank[Any, Any], piece: _Piece) -> None:
+def _second_die(rank: AnyRank, piece: _DiePiece) -> None:
     me, first = rank.id, rank.id - 1
     far, other = (rank.id + 1) % RANKS, (rank.id + 2) % RANKS
     staged, handed_on = Buffer.CCL_IN, Buffer.CCL_OUT
@@ -184,7 +180,7 @@ def _second_die(rank: Rank[Any, Any], piece: _Piece) -> None:
         piece.keep()
 
 
-def _read(stream: Stream, rank: Rank[Any, Any], peer: RankInt, into: Region, there: Region) -> None:
+def _read(stream: Stream, rank: AnyRank, peer: RankInt, into: Region, there: Region) -> None:
     """Read from a peer, which reads from this rank."""
     link = rank.flat[peer]
     link.tx_ack(stream)

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hccl_executors.all_to_all.layout import extents_fit, layout_of
 from hccl_executors.all_to_all.parts import Direct
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import like_april
 from hccl_executors.templates.pairwise import pairwise_all_to_all, pairwise_in_pieces
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["RunAlltoAllVFullMesh"]
 
 SMALL = 32
 """Ranks of a superpod up to which HCCL asks for a sub stream for every peer."""
 
 
-class RunAlltoAllVFullMesh:
-    """AlltoAll, AlltoAllV and AlltoAllVC between all ranks, whatever links them: pairwise on main,
-    p - 1 steps.
+class RunAlltoAllVFullMesh(BaseExecutor):
+    """AlltoAll, AlltoAllV and AlltoAllVC between all ranks, over links of any kind: pairwise on
+    main, p - 1 steps.
 
     In graph mode, and where all inputs and outputs fit the CCL buffers as they are, data goes
     straight from place to place (ZCopy), in op-base mode between copies of all input and all
@@ -40,13 +36,11 @@ class RunAlltoAllVFullMesh:
 
     op = ALL_TO_ALL
     algorithm = "level0:NA;level1:pairwise"
-    fidelity = same(
-        hccl_executor("coll_all_to_all/coll_all_to_all_v_fullmesh_executor.cc"),
-        hccl_template("temp_alltoallv/alltoallv_pairwise.cc"),
+    fidelity = like_april(
+        "coll_all_to_all_v_fullmesh_executor", "temp_alltoallv/alltoallv_pairwise"
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool:
-        """Runs everywhere, uneven servers included."""
         return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
@@ -58,7 +52,7 @@ class RunAlltoAllVFullMesh:
             sub_streams=_subs(op, rank.topology),
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Exchange with everyone, one after the other."""
         graph, user = op.mode is Mode.GRAPH, layout_of(op, rank.size)
         fits = graph or extents_fit(op, rank)

@@ -1,4 +1,4 @@
-"""Where the parts of a round lie, at all ranks: tables of bytes, [owner, part].
+"""Places of the parts of a round, at all ranks: tables of bytes, [owner, part].
 
 What each rank sends to each other one is known to all of them, so that a rank can reach its part
 in any peer's memory. Data that is larger than the buffers goes in pieces, which HCCL cuts pair by
@@ -7,20 +7,18 @@ pair.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hccl_py.enums import Buffer
 from hccl_py.operators.parts import exchange_of, extents
 from hccl_py.orchestration import Region
-from hccl_py.plugins.executor import OpParam, Rank, RankView
+from hccl_py.plugins.executor import AnyRank, OpParam, RankView
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 BLOCK_ALIGN = 16 << 10
 """Bytes to whose multiples blocks of a buffer are rounded down."""
-
-__all__ = ["PartTable", "UserParts", "block_of", "extents_fit", "layout_of", "packed"]
 
 
 class PartTable(NamedTuple):
@@ -49,7 +47,7 @@ class PartTable(NamedTuple):
         return PartTable(self.buffer, self.offsets + np.minimum(start, self.sizes), sizes, False)
 
     def rounds(self, owner: RankInt, part: RankInt, most: int) -> RankInt:
-        """Return how many pieces of up to `most` bytes a part takes; an empty one takes none."""
+        """Return the number of pieces of up to `most` bytes in a part; 0 for an empty one."""
         return PerRank.of(-(-self.sizes[values_of(owner), values_of(part)] // most))
 
     def run(self, owner: RankInt, first: RankInt, k: int, merge: bool) -> list[Region]:
@@ -71,7 +69,7 @@ class UserParts(NamedTuple):
 
 
 def layout_of(op: OpParam, ranks: int) -> UserParts:
-    """Return where a call's parts lie in user memory."""
+    """Return the places of a call's parts in user memory."""
     parts = exchange_of(op, ranks)
     sends = _user(Buffer.USER_IN, op, parts.send_displs, parts.sends)
     return UserParts(sends, _user(Buffer.USER_OUT, op, parts.recv_displs, parts.receives))
@@ -82,8 +80,8 @@ def packed(buffer: Buffer, sizes: IntArray) -> PartTable:
     return PartTable(buffer, np.cumsum(sizes, axis=1) - sizes, sizes, True)
 
 
-def extents_fit(op: OpParam, rank: RankView | Rank[Any, Any]) -> bool:
-    """Whether every rank's input and output fit the CCL buffers as they are: HCCL's ZCopy."""
+def extents_fit(op: OpParam, rank: RankView | AnyRank) -> bool:
+    """True if every rank's input and output fit the CCL buffers as they are: HCCL's ZCopy."""
     parts = exchange_of(op, rank.size)
     sent = extents(parts.send_displs, parts.sends).max()
     received = extents(parts.recv_displs, parts.receives).max()

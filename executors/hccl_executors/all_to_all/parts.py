@@ -1,17 +1,13 @@
-"""Where the parts of a pairwise all-to-all over all ranks lie."""
+"""Places of the parts of a pairwise all-to-all over all ranks."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from hccl_executors.all_to_all.layout import UserParts
 from hccl_executors.templates.pairwise import Received, Sent
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Stream
-from hccl_py.plugins.executor import Rank
+from hccl_py.plugins.executor import AnyRank
 from hccl_py.values import RankInt
-
-__all__ = ["Direct"]
 
 
 class Direct:
@@ -19,7 +15,7 @@ class Direct:
     the same places in the CCL buffers.
     """
 
-    def __init__(self, rank: Rank[Any, Any], user: UserParts, *, staged: bool) -> None:
+    def __init__(self, rank: AnyRank, user: UserParts, *, staged: bool) -> None:
         self._rank = rank
         self._user = user
         self._in, self._out = user

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hccl_executors.all_to_all.continuous import LANES, RankSlots, continuous_pipeline
 from hccl_executors.all_to_all.continuous_pipeline import TEMPLATE
 from hccl_executors.all_to_all.layout import layout_of
 from hccl_executors.all_to_all.two_levels import even, shape_of
-from hccl_executors.sources import hccl_newest
+from hccl_executors.sources import like_newest
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["RunAlltoAllVPipelineFor91093"]
 
 
-class RunAlltoAllVPipelineFor91093:
+class RunAlltoAllVPipelineFor91093(BaseExecutor):
     """AlltoAll, AlltoAllV and AlltoAllVC in op-base mode, between superpods of one server each.
 
     The stages are those of RunAlltoAllVContinuousPipeline (continuous.py). A server of A3 may have
@@ -36,12 +32,7 @@ class RunAlltoAllVPipelineFor91093:
 
     op = ALL_TO_ALL
     algorithm = "level0:mesh;level1:pipeline"
-    fidelity = same(
-        hccl_newest(
-            "impl/coll_executor/coll_all_to_all/coll_all_to_all_v_pipeline_for_910_93_executor.cc"
-        ),
-        TEMPLATE,
-    )
+    fidelity = like_newest("coll_all_to_all_v_pipeline_for_910_93_executor", TEMPLATE)
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs superpods of one server each, all of the same number of devices, and CCL
@@ -65,8 +56,7 @@ class RunAlltoAllVPipelineFor91093:
             sub_streams=min(int(rank.level0.size) - 1, LANES) + 1,
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Record the pipeline."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         shape = shape_of(rank)
         slots = RankSlots.of(rank.ccl_bytes, shape.servers, shape.devices, op.unit)
         continuous_pipeline(rank, shape, rank.level2, layout_of(op, rank.size), slots)

@@ -1,17 +1,14 @@
-"""What both forms of the two-level all-to-all share: streams, and the way between servers."""
+"""Base of both forms of the two-level all-to-all: its streams, and the exchange between servers."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from hccl_executors.all_to_all.two_levels import ServerGrid
 from hccl_executors.outer_levels import all_servers
 from hccl_executors.templates.pairwise import Received, Sent, rx_parts, tx_parts
 from hccl_executors.templates.signals import barrier
-from hccl_py.orchestration import Link, Rank, Region, Stream
+from hccl_py.orchestration import Link, Region, Stream
+from hccl_py.plugins.executor import AnyRank
 from hccl_py.values import RankInt
-
-__all__ = ["Pipelined"]
 
 
 class Pipelined:
@@ -21,7 +18,7 @@ class Pipelined:
     HCCL keeps peers in a hash table, so that the order in which it wakes their streams is open.
     """
 
-    def __init__(self, rank: Rank[Any, Any], shape: ServerGrid) -> None:
+    def __init__(self, rank: AnyRank, shape: ServerGrid) -> None:
         self.rank, self.shape = rank, shape
         n = shape.devices
         self.peers: list[RankInt] = [(shape.d + k) % n for k in range(1, n)]

@@ -9,8 +9,6 @@ import numpy as np
 from hccl_py.plugins.executor import Topology
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
-__all__ = ["Pods"]
-
 
 class Pods:
     """Of each rank the pod and the place in it. Ranks of one pod follow each other in `order`, by
@@ -28,7 +26,7 @@ class Pods:
 
     @cached_property
     def several(self) -> bool:
-        """Whether there are ranks that only RDMA reaches."""
+        """True if some ranks are reached only over RDMA."""
         return len(self._sizes) > 1
 
     def size(self, rank: RankInt) -> RankInt:
@@ -49,8 +47,8 @@ class Pods:
         it receives from meanwhile.
 
         Pods of one size: upwards from the rank's place in the next pod, and downwards from its
-        place in the pod before, both round and past its own pod. Other pods: whoever is
-        `number`-th among the ranks of other pods, for both.
+        place in the pod before, both round and past its own pod. Other pods: the `number`-th among
+        the ranks of other pods, for both.
         """
         all_ranks, at = len(self._order), self._at[values_of(rank)]
         pod = self._number[values_of(rank)]

@@ -7,15 +7,9 @@ from typing import Any
 import numpy as np
 
 from hccl_executors.all_to_all.layout import PartTable, UserParts, extents_fit, layout_of, packed
-from hccl_executors.all_to_all.two_levels import (
-    Blocks,
-    ServerGrid,
-    even,
-    regrouped,
-    shape_of,
-)
+from hccl_executors.all_to_all.two_levels import Blocks, ServerGrid, even, regrouped, shape_of
 from hccl_executors.outer_levels import all_servers
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import like_april
 from hccl_executors.templates.pairwise import (
     PeerParts,
     Received,
@@ -29,25 +23,23 @@ from hccl_py.enums import Buffer
 from hccl_py.operators.parts import exchange_of
 from hccl_py.orchestration import Stream
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
 )
-from hccl_py.plugins.fidelity import same
 from hccl_py.values import RankInt
-
-__all__ = ["RunAlltoAllVStaged"]
 
 TINY = 2 << 20
 """Bytes of scratch that HCCL asks for at least."""
 
 
-class RunAlltoAllVStaged:
+class RunAlltoAllVStaged(BaseExecutor):
     """AlltoAll, AlltoAllV and AlltoAllVC with fewer, larger messages between servers.
 
     First every rank of a server gets, from its neighbours, what they have for the ranks with its
@@ -64,14 +56,13 @@ class RunAlltoAllVStaged:
 
     op = ALL_TO_ALL
     algorithm = "level0:mesh|pairwise;level1:pairwise"
-    fidelity = same(
-        hccl_executor("coll_all_to_all/coll_all_to_all_v_staged_executor.cc"),
-        hccl_template("temp_alltoallv/alltoallv_staged_mesh.cc"),
-        hccl_template("temp_alltoallv/alltoallv_staged_pairwise.cc"),
+    fidelity = like_april(
+        "coll_all_to_all_v_staged_executor",
+        "temp_alltoallv/alltoallv_staged_mesh",
+        "temp_alltoallv/alltoallv_staged_pairwise",
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Needs servers of equal sizes."""
         return even(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
@@ -96,7 +87,7 @@ class RunAlltoAllVStaged:
             scratch_bytes=_scratch(op, rank),
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Stage, regroup inside the server, exchange between servers."""
         shape, graph = shape_of(rank), op.mode is Mode.GRAPH
         user = layout_of(op, rank.size)
@@ -123,7 +114,7 @@ class RunAlltoAllVStaged:
             rank.main.copy(*(t.at_once(rank.id, rank.size) for t in (user.receives, landed)))
 
 
-def _regroup(op: OpParam, rank: Rank[Any, Any], parts: PeerParts) -> None:
+def _regroup(op: OpParam, rank: AnyRank, parts: PeerParts) -> None:
     """Exchange inside the server."""
     if op.mode is not Mode.GRAPH and not extents_fit(op, rank):
         pairwise_in_pieces(rank, rank.level0, parts)
@@ -177,20 +168,20 @@ class _Regrouping:
         return [table.at(owner, self._shape.rank(t, device)) for t in range(self._shape.servers)]
 
 
-def _is_one_step(op: OpParam, rank: RankView | Rank[Any, Any]) -> bool:
+def _is_one_step(op: OpParam, rank: RankView | AnyRank) -> bool:
     one_server = int(rank.plane(all_servers(rank)).size) == 1
     return one_server and op.mode is Mode.OP_BASE and extents_fit(op, rank)
 
 
-def _is_mesh(op: OpParam, rank: RankView | Rank[Any, Any]) -> bool:
-    """Whether all links of a server work at once: without a switch, and where nobody asks for one
-    after the other.
+def _is_mesh(op: OpParam, rank: RankView | AnyRank) -> bool:
+    """True if all links of a server work at once: without a switch, and unless the call asks for
+    one after the other.
     """
     linked = not rank.topology.product.superpod_servers and int(rank.level0.size) > 1
     return linked and op.level0 != "pairwise"
 
 
-def _subs(op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
+def _subs(op: OpParam, rank: RankView | AnyRank) -> int:
     whole = op.mode is Mode.GRAPH or extents_fit(op, rank)
     return int(rank.level0.size) - 2 if whole and _is_mesh(op, rank) else 0
 

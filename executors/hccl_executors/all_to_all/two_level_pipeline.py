@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hccl_executors.all_to_all.blocks_at_once import blocks_at_once
 from hccl_executors.all_to_all.blocks_in_halves import blocks_in_halves
 from hccl_executors.all_to_all.layout import layout_of
 from hccl_executors.all_to_all.two_levels import even, shape_of
 from hccl_executors.outer_levels import all_servers
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import april, like_april
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Buffer
 from hccl_py.operators.parts import exchange_of, extents
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
+    steps,
 )
-from hccl_py.plugins.fidelity import same, steps
-
-__all__ = ["RunAlltoAllVTwoLevelPipeline"]
 
 
-class RunAlltoAllVTwoLevelPipeline:
+class RunAlltoAllVTwoLevelPipeline(BaseExecutor):
     """AlltoAll, AlltoAllV and AlltoAllVC with both levels at work.
 
     With S servers, in step i = 1 .. S - 1 a rank sends its block for server s + i there and gets
@@ -44,25 +41,22 @@ class RunAlltoAllVTwoLevelPipeline:
 
     op = ALL_TO_ALL
     algorithm = "level0:mesh;level1:pipeline"
-    fidelity = same(
-        hccl_executor("coll_all_to_all/coll_all_to_all_v_2level_pipeline_excecutor.cc"),
-        hccl_template("temp_alltoall/allltoall_pipeline_mesh_pairwise_ccl_enough.cc"),
-        hccl_template("temp_alltoall/allltoall_pipeline_mesh_pairwise_ping_pong.cc"),
+    fidelity = like_april(
+        "coll_all_to_all_v_2level_pipeline_excecutor",
+        "temp_alltoall/allltoall_pipeline_mesh_pairwise_ccl_enough",
+        "temp_alltoall/allltoall_pipeline_mesh_pairwise_ping_pong",
     ).with_cases(
         {
             "graph": steps(
                 "Copies what stays in the server to scratch first; HCCL's template for graph mode, "
                 "which is never selected, reads it there without that.",
-                hccl_executor("coll_all_to_all/coll_all_to_all_v_2level_pipeline_excecutor.cc"),
+                *april("coll_all_to_all_v_2level_pipeline_excecutor"),
             )
         }
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Needs several servers of equal sizes."""
-        return even(op, topology) and require(
-            (len(topology.servers) > 1, "needs several servers"),
-        )
+        return even(op, topology) and require((len(topology.servers) > 1, "needs several servers"))
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """In graph mode, scratch holds a block of each server."""
@@ -78,7 +72,7 @@ class RunAlltoAllVTwoLevelPipeline:
             scratch_bytes=_most(op, rank.size) if graph else 0,
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Go with whole blocks, or in pieces."""
         graph, user = op.mode is Mode.GRAPH, layout_of(op, rank.size)
         if graph or _most(op, rank.size) <= rank.ccl_bytes:

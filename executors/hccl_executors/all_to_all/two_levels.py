@@ -9,16 +9,14 @@ first, inside the server, and from there to server t. There are two kinds of pla
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hccl_executors.all_to_all.layout import PartTable
 from hccl_executors.outer_levels import all_servers
 from hccl_executors.templates.pairwise import Received, Sent
 from hccl_py.orchestration import Stream
-from hccl_py.plugins.executor import OpParam, Rank, RankView, Topology, Unsuitable, require
+from hccl_py.plugins.executor import AnyRank, OpParam, RankView, Topology, Unsuitable, require
 from hccl_py.values import IntArray, RankInt
-
-__all__ = ["Blocks", "ServerGrid", "even", "regrouped", "shape_of"]
 
 
 class ServerGrid(NamedTuple):
@@ -41,7 +39,7 @@ def even(op: OpParam, topology: Topology) -> bool | Unsuitable:
     return require((topology.is_even, "needs servers and superpods of equal sizes"))
 
 
-def shape_of(rank: RankView | Rank[Any, Any]) -> ServerGrid:
+def shape_of(rank: RankView | AnyRank) -> ServerGrid:
     """Return servers and devices as a rank sees them."""
     outer = rank.plane(all_servers(rank))
     return ServerGrid(int(outer.size), int(rank.level0.size), outer.id, rank.level0.id, rank.id)

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hccl_executors.send_recv.messages import Incoming, Mailbox, Outgoing, peers_of
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import like_april
 from hccl_py.orchestration import Link, Stream
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
+    ours,
 )
-from hccl_py.plugins.fidelity import ours, same
-
-__all__ = ["DOWN", "UP", "BatchSendRecv"]
 
 UP, DOWN = "flat", "back"
 """The planes of messages to higher and to lower ranks."""
 
 
-class BatchSendRecv:
+class BatchSendRecv(BaseExecutor):
     """Any number of messages between any ranks, pairwise: rank r sends to r - 1, r - 2, .. and
     receives from r + 1, r + 2, .., round the circle of ranks.
 
     Main copies what a rank sends to itself, then sends; a sub stream receives. Messages of a pair
-    keep their order. All have the shortest way left to go, so nobody waits for good: the message
+    keep their order. All have the shortest way left to go, so no rank waits for good: the message
     with the least way down is the next one at both its ends.
 
     A message goes from the sender's CCL_In to the receiver's CCL_Out, in slices as large as those,
@@ -42,13 +39,11 @@ class BatchSendRecv:
 
     op = "batch_send_recv"
     algorithm = "level0:NA"
-    fidelity = same(
-        hccl_executor("coll_send_receive/coll_batch_send_recv_executor.cc"),
-        hccl_template("temp_send_recv/send_receive.cc"),
+    fidelity = like_april(
+        "coll_send_receive/coll_batch_send_recv_executor", "temp_send_recv/send_receive"
     ).with_cases({"graph": ours("HCCL's works through CCL buffers: it has no graph mode.")})
 
     def suits(self, op: OpParam, topology: Topology) -> bool:
-        """Runs everywhere."""
         return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
@@ -61,7 +56,7 @@ class BatchSendRecv:
             sub_streams=1,
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Send and receive in orders that fit together."""
         graph = op.mode is Mode.GRAPH
         box = Mailbox(op, rank, None if graph else rank.ccl_bytes // op.unit)

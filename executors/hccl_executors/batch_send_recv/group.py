@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hccl_executors.all_to_all.layout import block_of
 from hccl_executors.all_to_all.pods import Pods
 from hccl_executors.batch_send_recv.batch_send_recv import DOWN, UP
 from hccl_executors.send_recv.messages import Mailbox, peers_of
-from hccl_executors.sources import hccl_newest
+from hccl_executors.sources import like_newest
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Link, Region, Stream
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
 from hccl_py.values import RankInt
-
-__all__ = ["BatchSendRecvGroup"]
 
 LANES = 8
 """Sub streams that send over SDMA, and as many that receive."""
 
 
-class BatchSendRecvGroup:
+class BatchSendRecvGroup(BaseExecutor):
     """Any number of messages between any ranks, eight each way at a time over SDMA.
 
     Lane k sends to the ranks k, k + 8, .., another one receives from them; both in the order of
-    BatchSendRecv, so nobody waits for good. A lane has two slots of CCL_In, which its slices take
+    BatchSendRecv, so no rank waits for good. A lane has two slots of CCL_In, which its slices take
     in turns, from the first one for every peer: while a peer reads one, the next is staged. Peers
     read right to their output.
 
     What RDMA carries, to other superpods or servers, goes on two streams more, slice by slice, from
-    the first half of CCL_Out to the second one of the receiver, who copies it to the output. Each
+    the first half of CCL_Out to the second one of the receiver, which copies it to the output. Each
     rank sends from its place in the next pod upwards and receives from its place in the pod before
     downwards; where pods differ, both upwards from the first rank.
 
@@ -49,13 +47,12 @@ class BatchSendRecvGroup:
 
     op = "batch_send_recv"
     algorithm = "level0:NA"
-    fidelity = same(
-        hccl_newest("impl/coll_executor/coll_send_receive/coll_batch_send_recv_group_executor.cc"),
-        hccl_newest("impl/coll_executor/coll_send_receive/coll_batch_send_recv_executor.cc"),
+    fidelity = like_newest(
+        "coll_send_receive/coll_batch_send_recv_group_executor",
+        "coll_send_receive/coll_batch_send_recv_executor",
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        """Needs CCL buffers."""
         return require((op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"))
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
@@ -66,7 +63,7 @@ class BatchSendRecvGroup:
             sub_streams=0 if rank.size == 1 else 2 * LANES + 2,
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Sort slices by stream, wake those that have any, and wait for them."""
         slot, half = (block_of(rank.ccl_bytes, parts, op.unit) for parts in (2 * LANES, 2))
         lanes, wire = Mailbox(op, rank, slot // op.unit), Mailbox(op, rank, half // op.unit)
@@ -98,8 +95,8 @@ class _Slice(NamedTuple):
     data: Region
 
 
-def _outgoing(rank: Rank[Any, Any], box: Mailbox) -> list[_Slice]:
-    """Return what the rank sends to others, from the rank below it downwards."""
+def _outgoing(rank: AnyRank, box: Mailbox) -> list[_Slice]:
+    """Return the messages that the rank sends to others, from the rank below it downwards."""
     found = []
     for k in range(box.count(box.sends)):
         to, sent = box.sent(k)
@@ -107,8 +104,8 @@ def _outgoing(rank: Rank[Any, Any], box: Mailbox) -> list[_Slice]:
     return found
 
 
-def _incoming(rank: Rank[Any, Any], box: Mailbox) -> list[_Slice]:
-    """Return what the rank receives from others, from the rank above it upwards."""
+def _incoming(rank: AnyRank, box: Mailbox) -> list[_Slice]:
+    """Return the messages that the rank receives from others, from the rank above it upwards."""
     found = []
     for k in range(box.count(box.receives)):
         frm, received = box.received(k)
@@ -117,7 +114,7 @@ def _incoming(rank: Rank[Any, Any], box: Mailbox) -> list[_Slice]:
 
 
 def _by_lane(slices: list[_Slice]) -> list[list[_Slice]]:
-    """Return what goes over SDMA, by lane."""
+    """Return the messages over SDMA, by lane."""
     lanes: list[list[_Slice]] = [[] for _ in range(LANES)]
     for one in slices:
         if not one.link.rdma:
@@ -125,10 +122,8 @@ def _by_lane(slices: list[_Slice]) -> list[list[_Slice]]:
     return lanes
 
 
-def _over_rdma(rank: Rank[Any, Any], pods: Pods, slices: list[_Slice], way: int) -> list[_Slice]:
-    """Return what goes over RDMA, in the order in which pods are gone through, upwards (1) or
-    downwards (-1).
-    """
+def _over_rdma(rank: AnyRank, pods: Pods, slices: list[_Slice], way: int) -> list[_Slice]:
+    """Return the messages over RDMA by pod, upwards (1) or downwards (-1)."""
     far = [one for one in slices if one.link.rdma]
     return sorted(far, key=lambda one: int(pods.turn(rank.id, one.peer, way)))
 

@@ -1,30 +1,27 @@
 """BroadcastPlusBroadcast: device 0 of every server has the data before the others do."""
 
-from typing import Any
-
 from hccl_executors.levels import choices, fidelities
 from hccl_executors.outer_levels import OuterLevel, all_servers, links
-from hccl_executors.sources import hccl_newest
+from hccl_executors.sources import newest
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.nb import nb_broadcast
 from hccl_executors.templates.nhr import ONE_SHOT_BROADCAST, nhr_broadcast
 from hccl_executors.templates.ring import ring_broadcast
 from hccl_py.orchestration import Region
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     OpParam,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
+    steps,
 )
-from hccl_py.plugins.fidelity import steps
-
-__all__ = ["BroadcastPlusBroadcast"]
 
 
-class BroadcastPlusBroadcast:
+class BroadcastPlusBroadcast(BaseExecutor):
     """Broadcast of whole buffers: along a ring to device 0 of the root's server, unless that is the
     root, between the devices 0 of all servers, along rings in the servers; on main alone.
 
@@ -38,8 +35,7 @@ class BroadcastPlusBroadcast:
         "HCCL's cannot run: it asks for no links between servers, takes places in a server for "
         "ranks, and where the root is device 0 only the root leaves the first ring out. This does "
         "what its comments say.",
-        hccl_newest("impl/coll_executor/coll_broadcast/310P/coll_broadcast_plus_broadcast.cc"),
-        hccl_newest("base/alg_template/temp_broadcast/broadcast_ring.cc"),
+        *newest("310P/coll_broadcast_plus_broadcast", "broadcast_ring"),
     ).with_cases(fidelities("broadcast"))
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
@@ -54,7 +50,7 @@ class BroadcastPlusBroadcast:
         between = links(op.name, [(plane, op.level1)], _first(op, rank))
         return request(op, rank, ("level0", "mesh"), *between)
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Stage, broadcast three times, deliver."""
         root, first = op.root or 0, _first(op, rank)
         work, server = staged(op, rank), rank.level0
@@ -66,14 +62,14 @@ class BroadcastPlusBroadcast:
         delivered(op, rank, work)
 
 
-def _first(op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
+def _first(op: OpParam, rank: RankView | AnyRank) -> int:
     """Return device 0 of the root's server."""
     devices = int(rank.level0.size)
     return (op.root or 0) // devices * devices
 
 
-def _between(op: OpParam, rank: Rank[Any, Any], work: Region, first: int) -> None:
-    """Broadcast between servers; NHR and NB weigh what there is for every device of a server."""
+def _between(op: OpParam, rank: AnyRank, work: Region, first: int) -> None:
+    """Broadcast between servers; NHR and NB weigh the bytes per device of a server."""
     plane, devices = rank.plane(all_servers(rank)), int(rank.level0.size)
     root = plane.index_of(first)
     if op.level1 == "NHR":

@@ -1,28 +1,24 @@
 """BroadCastSmallCountExecutor: whole buffers along a tree inside one server."""
 
-from typing import Any
-
-from hccl_executors.one_mesh import in_one_mesh
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.one_mesh import require_mesh
+from hccl_executors.sources import like_april
 from hccl_executors.templates.mesh_tree import mesh_tree_broadcast
 from hccl_py.enums import Buffer
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["BroadCastSmallCountExecutor"]
 
 
-class BroadCastSmallCountExecutor:
+class BroadCastSmallCountExecutor(BaseExecutor):
     """Broadcast of small data along a binomial tree, near ranks first: ceil(log2 p)(α + nβ).
 
     The buffer goes from CCL_In to CCL_In, and in the last step to user memory. Where a call has an
@@ -32,20 +28,17 @@ class BroadCastSmallCountExecutor:
 
     op = "broadcast"
     algorithm = "level0:NA;level1:tree"
-    fidelity = same(
-        hccl_executor("coll_broadcast/coll_broadcast_smallcount_executor.cc"),
-        hccl_template("temp_broadcast/broadcast_oneshot.cc"),
-    )
+    fidelity = like_april("coll_broadcast_smallcount_executor", "broadcast_oneshot")
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh, and three ranks."""
         ranks = topology.size
-        return in_one_mesh(topology) and require(
+        return require_mesh(topology) and require(
             (ranks > 2, f"has a first and a last step, which are not the same: {ranks} ranks")
         )
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to everybody; a round fills CCL_In."""
+        """Links to all peers; a round fills CCL_In."""
         graph = op.mode is Mode.GRAPH
         work = Buffer.USER_OUT if graph else Buffer.CCL_IN
         steps = (rank.size - 1).bit_length()
@@ -56,8 +49,8 @@ class BroadCastSmallCountExecutor:
             max_count=rank.ccl_bytes // op.unit,
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Broadcast from the root's user memory to everybody's."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
+        """Broadcast from the root's user memory to that of all others."""
         graph, root = op.mode is Mode.GRAPH, op.root or 0
         if rank.id == root and not graph and not op.in_place:
             rank.main.copy(rank.user_out, rank.user_in)

@@ -1,13 +1,14 @@
 """ReduceScatterDeterExecutor: HCCL's reduce-scatter in a fixed order, and of small data on A3."""
 
-from hccl_executors.one_mesh import in_one_mesh, reduces_on_its_way
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.one_mesh import require_inline_reduce, require_mesh
+from hccl_executors.sources import like_april
 from hccl_executors.templates.local_reduce import local_halving
 from hccl_executors.templates.mesh_collect import ALIGN, Places, collect_beside
 from hccl_executors.templates.recursive_halving import recursive_halving_reduce_scatter
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
@@ -18,9 +19,6 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["ReduceScatterDeterExecutor"]
 
 SMALL = 32 << 10
 """Bytes of a chunk up to which A2 halves."""
@@ -29,7 +27,7 @@ FEW = 3
 """Sub streams over several servers, of which one is used."""
 
 
-class ReduceScatterDeterExecutor:
+class ReduceScatterDeterExecutor(BaseExecutor):
     """ReduceScatter whose sums do not depend on timing, in two forms.
 
     Halving: chunks of at most 32 KiB among 4 or 8 devices of A2 in op-base mode, and several
@@ -43,21 +41,20 @@ class ReduceScatterDeterExecutor:
 
     op = "reduce_scatter"
     algorithm = "level0:mesh"
-    order = "fixed"
-    fidelity = same(
-        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_deter_executor.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_local_reduce.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_hd_stage.cc"),
+    fidelity = like_april(
+        "coll_reduce_scatter_deter_executor",
+        "reduce_scatter_local_reduce",
+        "reduce_scatter_hd_stage",
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs SDMA links that reduce, in one server a full mesh, over several a power of two."""
         ranks = topology.size
-        inline = reduces_on_its_way(op, topology) and require(
+        inline = require_inline_reduce(op, topology) and require(
             (ranks > 1, "needs two ranks, there is one")
         )
         if topology.product.device != "910_93" or topology.is_single_server:
-            return in_one_mesh(topology) and inline
+            return require_mesh(topology) and inline
         return inline and require(
             (not topology.has_rdma, "reads from partners: SDMA links only"),
             (not ranks & (ranks - 1), f"needs a power of two ranks, there are {ranks}"),
@@ -65,7 +62,7 @@ class ReduceScatterDeterExecutor:
         )
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to everybody; in graph mode scratch as large as the input."""
+        """Links to all peers; in graph mode scratch as large as the input."""
         graph, one = op.mode is Mode.GRAPH, rank.topology.is_single_server
         pair = (Buffer.USER_IN, Buffer.SCRATCH) if graph else (None, None)
         return ResourceRequest(
@@ -88,7 +85,7 @@ class ReduceScatterDeterExecutor:
 
 
 def _halves(op: OpParam, topology: Topology) -> bool:
-    """Whether this call takes the halving form."""
+    """True if this call takes the halving form."""
     if topology.product.device == "910_93":
         return not topology.is_single_server
     return op.mode is Mode.OP_BASE and op.size <= SMALL and topology.size in (4, 8)

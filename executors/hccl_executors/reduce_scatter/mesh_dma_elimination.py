@@ -1,17 +1,23 @@
-"""ReduceScatterMeshDmaEliminationExecutor: everybody adds to everybody's landing place."""
+"""ReduceScatterMeshDmaEliminationExecutor: every rank adds to every peer's landing place."""
 
-from hccl_executors.one_mesh import in_one_mesh_in_op_base_mode, mesh_request
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.one_mesh import mesh_request, require_mesh_op_base
+from hccl_executors.sources import like_april
 from hccl_executors.templates.mesh import mesh_reduce_scatter
 from hccl_executors.templates.mesh_push import aligned
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
-from hccl_py.plugins.fidelity import ours, same
+from hccl_py.plugins.executor import (
+    BaseExecutor,
+    OpParam,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    ours,
+)
 
-__all__ = ["DmaElimination", "ReduceScatterMeshDmaEliminationExecutor"]
 
-
-class DmaElimination:
+class DmaElimination(BaseExecutor):
     """Reduce chunk r in CCL_Out of rank r, straight from the peers' user memory; copy it out.
 
     Chunks may differ in size. Without inline reduce they come to lie side by side in CCL_In, which
@@ -23,7 +29,7 @@ class DmaElimination:
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh, and CCL buffers."""
-        return in_one_mesh_in_op_base_mode(op, topology)
+        return require_mesh_op_base(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """A stream and a link per peer; the largest chunk of a round fills CCL_Out."""
@@ -42,7 +48,6 @@ class ReduceScatterMeshDmaEliminationExecutor(DmaElimination):
     """ReduceScatter inside one full mesh: α + nβ/p, and no copy but those of the own chunk."""
 
     op = "reduce_scatter"
-    fidelity = same(
-        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_mesh_dma_elimination.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_mesh_atomic_opbase.cc"),
+    fidelity = like_april(
+        "coll_reduce_scatter_mesh_dma_elimination", "reduce_scatter_mesh_atomic_opbase"
     ).with_cases({"local_reduce": ours("HCCL's is for links that reduce on their way only.")})

@@ -3,12 +3,13 @@ servers of Atlas A2.
 """
 
 from hccl_executors.levels import LEVELS, fidelities
-from hccl_executors.one_mesh import in_even_meshes, reduces_on_its_way
-from hccl_executors.sources import hccl_newest, hccl_template
+from hccl_executors.one_mesh import require_even_meshes, require_inline_reduce
+from hccl_executors.sources import april, newest
 from hccl_executors.templates.nhr import nhr_reduce_scatter
 from hccl_executors.templates.recursive_halving import recursive_halving_reduce_scatter
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     OpParam,
     PlaneRequest,
     Rank,
@@ -16,35 +17,28 @@ from hccl_py.plugins.executor import (
     ResourceRequest,
     Topology,
     Unsuitable,
+    same,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = ["ReduceScatterMeshOpbaseSmallCountDeterministicExecutor"]
 
 LEAST = 4
 """Devices of a server from which on it halves, where they are a power of two."""
 
 
-class ReduceScatterMeshOpbaseSmallCountDeterministicExecutor:
+class ReduceScatterMeshOpbaseSmallCountDeterministicExecutor(BaseExecutor):
     """ReduceScatter between the servers by `op.level1`, then inside them, in a fixed order: halving
     with reads where a server has 4, 8, .. devices, otherwise NHR.
     """
 
     op = "reduce_scatter"
     algorithm = "level0:mesh;level1:H-D_R|ring|NHR|NB"
-    order = "fixed"
     fidelity = same(
-        hccl_newest(
-            "impl/coll_executor/coll_reduce_scatter/"
-            "coll_reduce_scatter_mesh_opbase_small_count_deterministic_executor.cc"
-        ),
-        hccl_template("temp_reduce_scatter/reduce_scatter_hd_stage.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_nhr.cc"),
+        *newest("coll_reduce_scatter_mesh_opbase_small_count_deterministic_executor"),
+        *april("reduce_scatter_hd_stage", "reduce_scatter_nhr"),
     ).with_cases(fidelities("reduce_scatter"))
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs servers alike, full meshes of SDMA links that reduce, and op-base mode."""
-        return in_even_meshes(op, topology) and reduces_on_its_way(op, topology)
+        return require_even_meshes(op, topology) and require_inline_reduce(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """Links of the templates, a sub stream where devices are a power of two; a round fills a

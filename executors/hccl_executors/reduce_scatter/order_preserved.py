@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from hccl_executors.rank_order import is_alone, outer, requested, suits_in_teams, team
-from hccl_executors.sources import hccl_executor, hccl_newest, hccl_template
+from hccl_executors.sources import april, like_april, newest
 from hccl_executors.templates.by_rank import Slots, combine, reduce_scatter_by_rank
 from hccl_executors.templates.recursive_halving import recursive_halving_reduce_scatter
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     Mode,
     OpParam,
     Rank,
@@ -16,20 +17,14 @@ from hccl_py.plugins.executor import (
     ResourceRequest,
     Topology,
     Unsuitable,
+    same,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = [
-    "ReduceScatterOrderPreservedExecutor",
-    "ReduceScatterOrderPreservedFor91093Executor",
-]
-
 
 SMALL = 32 << 10
 """Bytes of a chunk up to which four or eight devices halve."""
 
 
-class ReduceScatterInRankOrder:
+class ReduceScatterInRankOrder(BaseExecutor):
     """ReduceScatter whose every sum has the same order, by halving over the devices of a server,
     then over servers; a chunk for every rank fills CCL_Out, or scratch in graph mode.
     """
@@ -43,8 +38,8 @@ class ReduceScatterInRankOrder:
         return suits_in_teams(topology, self.in_pods)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links in the team and between teams; CCL_Out holds a chunk per rank. In graph mode who is
-        alone shows other teams a copy in scratch, besides.
+        """Links in the team and between teams; CCL_Out holds a chunk per rank. In graph mode a rank
+        that is alone shows other teams a copy in scratch, besides.
         """
         graph = op.mode is Mode.GRAPH
         copies = 1 + is_alone(rank, self.in_pods)
@@ -76,8 +71,8 @@ class ReduceScatterInRankOrder:
 
 
 class ReduceScatterOrderPreservedExecutor(ReduceScatterInRankOrder):
-    """ReduceScatter in rank order: servers, whose devices write to all others at once; who is alone
-    in a server only copies there.
+    """ReduceScatter in rank order: servers, whose devices write to all others at once; a device
+    that is alone in a server only copies there.
 
     Chunks of up to 32 KiB in one server of 4 or 8 devices are halved in op-base mode instead, which
     adds in the same order.
@@ -86,12 +81,12 @@ class ReduceScatterOrderPreservedExecutor(ReduceScatterInRankOrder):
     algorithm = "level0:mesh;level1:mesh"
     in_pods = False
     fidelity = same(
-        hccl_newest(
-            "impl/coll_executor/coll_reduce_scatter/coll_reduce_scatter_order_preserved_executor.cc"
+        *newest("coll_reduce_scatter_order_preserved_executor"),
+        *april(
+            "reduce_scatter_plant_local_reduce",
+            "reduce_scatter_plant_local_reduce_combine",
+            "reduce_scatter_hd_stage",
         ),
-        hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce_combine.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_hd_stage.cc"),
     )
 
     def orchestrate(self, op: OpParam, rank: Rank[Chunks, Region]) -> None:
@@ -111,12 +106,10 @@ class ReduceScatterOrderPreservedFor91093Executor(ReduceScatterInRankOrder):
 
     algorithm = "level0:mesh;level1:mesh;level2:mesh"
     in_pods = True
-    fidelity = same(
-        hccl_executor(
-            "coll_reduce_scatter/coll_reduce_scatter_order_preserved_for_910_93_executor.cc"
-        ),
-        hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce_combine.cc"),
+    fidelity = like_april(
+        "coll_reduce_scatter_order_preserved_for_910_93_executor",
+        "reduce_scatter_plant_local_reduce",
+        "reduce_scatter_plant_local_reduce_combine",
     )
 
 

@@ -1,7 +1,7 @@
 """ReduceScatterVDeterExecutor: blocks are collected and added server by server."""
 
 from hccl_executors.outer_levels import all_servers
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import like_april
 from hccl_executors.templates.mesh_collect_by_server import (
     collect_between,
     collect_inside,
@@ -12,6 +12,7 @@ from hccl_py.enums import Buffer
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.region import SLICE_ALIGN
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     Mode,
     OpParam,
     PlaneRequest,
@@ -22,19 +23,16 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
 from hccl_py.values import RankInt
-
-__all__ = ["ReduceScatterVDeterExecutor"]
 
 LARGEST_MESH = 8
 """Devices of a server for which HCCL's streams are enough."""
 
 
-class ReduceScatterVDeterExecutor:
-    """ReduceScatterV whose sums do not depend on timing: everybody's block r goes to rank r of its
-    server, side by side, and is added there while the next server's blocks come; then the servers
-    exchange what they have. Links need not reduce.
+class ReduceScatterVDeterExecutor(BaseExecutor):
+    """ReduceScatterV whose sums do not depend on timing: block r of every rank goes to rank r of
+    its server, side by side, and is added there while the next server's blocks come; then the
+    servers exchange what they have. Links need not reduce.
 
     In op-base mode it works in CCL_Out, in graph mode in scratch as large as all blocks, if they
     were as large as the largest. HCCL has a form for servers of one device besides.
@@ -42,11 +40,10 @@ class ReduceScatterVDeterExecutor:
 
     op = "reduce_scatter_v"
     algorithm = "level0:mesh"
-    order = "fixed"
-    fidelity = same(
-        hccl_executor("coll_reduce_scatter_v/coll_reduce_scatter_v_deter_executor.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_plant_local_reduce_combine.cc"),
+    fidelity = like_april(
+        "coll_reduce_scatter_v_deter_executor",
+        "reduce_scatter_plant_local_reduce",
+        "reduce_scatter_plant_local_reduce_combine",
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
@@ -60,7 +57,7 @@ class ReduceScatterVDeterExecutor:
         )
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to everybody in the server and on the plane between servers."""
+        """Links to all peers in the server and on the plane between servers."""
         graph = op.mode is Mode.GRAPH
         pair = (Buffer.USER_IN, Buffer.SCRATCH) if graph else (None, None)
         n = int(rank.level0.size)

@@ -1,8 +1,8 @@
-"""ReduceScatterVMeshExecutor: everybody's blocks staged in scratch, added by their owners."""
+"""ReduceScatterVMeshExecutor: all ranks' blocks staged in scratch, added by their owners."""
 
 from hccl_executors.flat_v import packed, packed_bytes
-from hccl_executors.one_mesh import in_one_mesh, mesh_request
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.one_mesh import mesh_request, require_mesh
+from hccl_executors.sources import like_april
 from hccl_executors.templates.mesh_reduce import (
     mesh_reduce_scatter_atomic,
     mesh_reduce_scatter_in_turn,
@@ -10,6 +10,7 @@ from hccl_executors.templates.mesh_reduce import (
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
+    BaseExecutor,
     Mode,
     OpParam,
     Rank,
@@ -17,27 +18,23 @@ from hccl_py.plugins.executor import (
     ResourceRequest,
     Topology,
     Unsuitable,
+    ours,
     require,
 )
-from hccl_py.plugins.fidelity import ours, same
-
-__all__ = ["ReduceScatterVMeshExecutor"]
 
 
-class ReduceScatterVMeshExecutor:
+class ReduceScatterVMeshExecutor(BaseExecutor):
     """ReduceScatterV inside one full mesh, in graph mode: α + nβ/p.
 
-    Blocks are copied to scratch, side by side; rank r adds everybody's block r to its own as they
-    arrive, or in turn, in a fixed order, where the call asks for that. Where links cannot reduce,
-    it takes them in turn, too, and scratch is twice as large.
+    Blocks are copied to scratch, side by side; rank r adds the block r of every peer to its own as
+    they arrive, or in turn, in a fixed order, where the call asks for that. Where links cannot
+    reduce, it takes them in turn, too, and scratch is twice as large.
     """
 
     op = "reduce_scatter_v"
     algorithm = "level0:mesh"
-    order = "fixed"
-    fidelity = same(
-        hccl_executor("coll_reduce_scatter_v/coll_reduce_scatter_v_mesh_executor.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_mesh_atomic.cc"),
+    fidelity = like_april(
+        "coll_reduce_scatter_v_mesh_executor", "reduce_scatter_mesh_atomic"
     ).with_cases(
         {
             "deterministic": ours("HCCL's adds as data arrives in any case; this one in turn."),
@@ -47,7 +44,7 @@ class ReduceScatterVMeshExecutor:
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs one server with a full mesh, and graph mode."""
-        return in_one_mesh(topology) and require(
+        return require_mesh(topology) and require(
             (op.mode is Mode.GRAPH, "works in scratch as large as the input: graph mode only")
         )
 

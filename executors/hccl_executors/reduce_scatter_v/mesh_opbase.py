@@ -1,20 +1,24 @@
 """ReduceScatterVMeshOpbaseExecutor: in meshes, and between servers by another algorithm."""
 
-from typing import Any
-
 from hccl_executors.flat_v import packed, sharing_rounds
 from hccl_executors.levels import fidelities
-from hccl_executors.one_mesh import in_even_meshes, reduces_on_its_way
+from hccl_executors.one_mesh import require_even_meshes, require_inline_reduce
 from hccl_executors.outer_levels import OuterLevel, all_servers, links
 from hccl_executors.reduce_scatter.mesh_dma_elimination import DmaElimination
 from hccl_executors.rings.places import blocks
-from hccl_executors.sources import hccl_newest, hccl_template
+from hccl_executors.sources import april, newest
 from hccl_executors.staging import request
 from hccl_executors.templates.mesh_reduce import mesh_reduce_scatter_atomic
-from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
-from hccl_py.plugins.fidelity import ours, same
-
-__all__ = ["ReduceScatterVMeshOpbaseExecutor"]
+from hccl_py.plugins.executor import (
+    AnyRank,
+    OpParam,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+    ours,
+    same,
+)
 
 _FOLDER = "impl/coll_executor/coll_reduce_scatter_v"
 
@@ -30,9 +34,8 @@ class ReduceScatterVMeshOpbaseExecutor(DmaElimination):
     op = "reduce_scatter_v"
     algorithm = "level0:mesh;level1:NHR|ring|NB"
     fidelity = same(
-        hccl_newest(f"{_FOLDER}/coll_reduce_scatter_v_mesh_opbase_executor.cc"),
-        hccl_newest(f"{_FOLDER}/coll_reduce_scatter_v_executor.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_mesh_atomic.cc"),
+        *newest("coll_reduce_scatter_v_mesh_opbase_executor", "coll_reduce_scatter_v_executor"),
+        *april("reduce_scatter_mesh_atomic"),
     ).with_cases(
         {
             "local_reduce": ours("HCCL's is for links that reduce on their way only."),
@@ -46,7 +49,7 @@ class ReduceScatterVMeshOpbaseExecutor(DmaElimination):
         """
         if topology.is_single_server:
             return super().suits(op, topology)
-        return in_even_meshes(op, topology) and reduces_on_its_way(op, topology)
+        return require_even_meshes(op, topology) and require_inline_reduce(op, topology)
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """Over several servers: links inside and between them, and a sub stream per peer."""
@@ -57,7 +60,7 @@ class ReduceScatterVMeshOpbaseExecutor(DmaElimination):
         asked = request(op, rank, ("level0", "mesh"), *between, sub_streams=subs)
         return sharing_rounds(asked, op, rank, align=1, ends_empty=False)
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Over several servers: stage, reduce between, reduce inside, deliver."""
         if rank.topology.is_single_server:
             super().orchestrate(op, rank)

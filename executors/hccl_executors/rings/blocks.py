@@ -1,8 +1,8 @@
 """Rings of blocks of neighbouring ranks: ARS, HCCL's way over servers of different sizes of A3.
 
-The ranks of a superpod are numbered through and cut to blocks of n, whatever servers they are in.
-A block has two rings, the two ways round, where n > 2, one where n = 2, none where n = 1; between
-blocks, ranks of the same place run `op.level1`, between superpods `op.level2`:
+The ranks of a superpod are numbered through and cut to blocks of n, across servers. A block has two
+rings, the two ways round, where n > 2, one where n = 2, none where n = 1; between blocks, ranks of
+the same place run `op.level1`, between superpods `op.level2`:
 
     all_gather       superpods, blocks, rings
     reduce_scatter   rings, blocks, superpods
@@ -27,7 +27,7 @@ import numpy as np
 from hccl_executors.levels import LEVELS, fidelities
 from hccl_executors.outer_levels import OuterLevel, all_reduce
 from hccl_executors.rings.places import sets
-from hccl_executors.sources import hccl_newest
+from hccl_executors.sources import like_newest, newest
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.double_ring import (
     reducible_parts_of_rings,
@@ -37,26 +37,19 @@ from hccl_executors.templates.double_ring import (
 from hccl_py.orchestration import Plane
 from hccl_py.orchestration.subplane import Subplane
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
+    Fidelity,
     OpParam,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
+    steps,
 )
-from hccl_py.plugins.fidelity import Fidelity, same, steps
 from hccl_py.plugins.resources import Pattern
 from hccl_py.topology.ring_sizes import ring_size
-
-__all__ = [
-    "AllGatherARSFor91093Executor",
-    "AllReduceARSFor91093Executor",
-    "Opposite",
-    "RankBlocks",
-    "ReduceScatterARSFor91093Executor",
-    "has_even_superpods",
-]
 
 PLANES = ("flat", "back")
 """Which links ring 0 and ring 1 have."""
@@ -64,7 +57,7 @@ PLANES = ("flat", "back")
 
 @dataclass(frozen=True)
 class RankBlocks:
-    """How many superpods, blocks of each, and ranks of a block there are."""
+    """The numbers of superpods, of blocks in each, and of ranks in a block."""
 
     pods: int
     count: int
@@ -155,7 +148,7 @@ def has_even_superpods(topology: Topology) -> bool | Unsuitable:
     )
 
 
-class BlockRings:
+class BlockRings(BaseExecutor):
     """Stage the input, go through the planes in the op's order, deliver."""
 
     op: str
@@ -179,8 +172,7 @@ class BlockRings:
             planes.append(("level2", LEVELS[op.name][op.level2].pattern))
         return request(op, rank, *planes, sub_streams=max(rings - 1, 0))
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Stage, run, deliver."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         blocks = RankBlocks.of(op, rank.topology)
         work = staged(op, rank)
         _ORDERS[op.name](_Levels(op, rank, blocks), work)
@@ -190,7 +182,7 @@ class BlockRings:
 class _Levels:
     """A rank's rings, and the planes outside of its block."""
 
-    def __init__(self, op: OpParam, rank: Rank[Any, Any], blocks: RankBlocks) -> None:
+    def __init__(self, op: OpParam, rank: AnyRank, blocks: RankBlocks) -> None:
         self.rank = rank
         whole = Subplane(rank.flat, blocks.around(range(blocks.size)))
         across = Subplane(rank.flat, blocks.across())
@@ -239,12 +231,8 @@ _ORDERS: dict[str, Callable[[_Levels, Any], None]] = {
 
 def _as_hccl(op: str) -> Fidelity:
     """Return the fidelity of an op's executor: HCCL's, its base, and how long a ring is."""
-    folder = f"impl/coll_executor/coll_{op}/coll_{op}"
-    return same(
-        hccl_newest(f"{folder}_ars_for_910_93_executor.cc"),
-        hccl_newest(f"{folder}_ring_for_910_93_executor.cc"),
-        hccl_newest("impl/coll_executor/coll_comm_executor.cc"),
-    ).with_cases(fidelities(op))
+    own, base = f"coll_{op}_ars_for_910_93_executor", f"coll_{op}_ring_for_910_93_executor"
+    return like_newest(own, base, "coll_comm_executor").with_cases(fidelities(op))
 
 
 class AllReduceARSFor91093Executor(BlockRings):
@@ -273,9 +261,7 @@ class ReduceScatterARSFor91093Executor(BlockRings):
             "graph": steps(
                 "Where a block has two rings, HCCL's helpers fetch from the caller's input step by "
                 "step; here it is copied to scratch before.",
-                hccl_newest(
-                    "base/alg_template/temp_reduce_scatter/reduce_scatter_ring_concurrent_direct.cc"
-                ),
+                *newest("reduce_scatter_ring_concurrent_direct"),
             )
         }
     )

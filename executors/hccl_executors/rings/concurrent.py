@@ -30,27 +30,22 @@ from hccl_executors.templates.ring import ring_all_gather, ring_all_reduce, ring
 from hccl_py.call.ops import OPS
 from hccl_py.orchestration import Chunks, Region, Stream
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     OpParam,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
+    ours,
     require,
 )
-from hccl_py.plugins.fidelity import ours
-
-__all__ = [
-    "AllGatherDoubleRingConcurrentExecutor",
-    "AllReduceDoubleRingConcurrentExecutor",
-    "ReduceScatterDoubleRingConcurrentExecutor",
-]
 
 
-class Halves:
+class ConcurrentHalves:
     """A rank's streams, rings and planes, for either half of the data."""
 
-    def __init__(self, op: OpParam, rank: Rank[Any, Any], sub: Stream) -> None:
+    def __init__(self, op: OpParam, rank: AnyRank, sub: Stream) -> None:
         self.sub, self.main = sub, rank.main
         self.rings = rank.rings
         self.planes = (rank.level0, rank.level1, rank.level2)
@@ -71,7 +66,7 @@ class Halves:
         return slots.renumbered(self.rings[1].order)
 
 
-def _all_gather(halves: Halves, slots: Chunks) -> None:
+def _all_gather(halves: ConcurrentHalves, slots: Chunks) -> None:
     first, second = slots.parts(2)
     for at, outer in reversed(halves.outer_levels):
         outer.run("all_gather", sets(first, halves.planes, at))
@@ -81,7 +76,7 @@ def _all_gather(halves: Halves, slots: Chunks) -> None:
     halves.outer.run("all_gather", between)
 
 
-def _reduce_scatter(halves: Halves, slots: Chunks) -> None:
+def _reduce_scatter(halves: ConcurrentHalves, slots: Chunks) -> None:
     first, second = slots.parts(2)
     inside = sets(first, halves.planes, 0)
     ring_reduce_scatter(halves.sub, halves.rings[0], halves.ring0(inside))
@@ -92,7 +87,7 @@ def _reduce_scatter(halves: Halves, slots: Chunks) -> None:
     ring_reduce_scatter(halves.main, halves.rings[1], halves.ring1(inside))
 
 
-def _all_reduce(halves: Halves, work: Region) -> None:
+def _all_reduce(halves: ConcurrentHalves, work: Region) -> None:
     first, second = work.split(2)
     slots = first.split(halves.planes[0].size)
     ring_reduce_scatter(halves.sub, halves.rings[0], halves.ring0(slots))
@@ -104,7 +99,7 @@ def _all_reduce(halves: Halves, work: Region) -> None:
     halves.outer.run("all_gather", parts)
 
 
-_ORDERS: dict[str, Callable[[Halves, Any], None]] = {
+_ORDERS: dict[str, Callable[[ConcurrentHalves, Any], None]] = {
     "all_gather": _all_gather,
     "reduce_scatter": _reduce_scatter,
     "all_reduce": _all_reduce,
@@ -114,7 +109,7 @@ _WIDE = {"all_reduce": ("reduce_scatter", "all_gather")}
 """What an op is on the plane of all servers."""
 
 
-class ConcurrentRings:
+class ConcurrentRings(BaseExecutor):
     """Stage the input, send each half its way, deliver."""
 
     op: str
@@ -152,11 +147,11 @@ class ConcurrentRings:
         parts = rank.size if OPS[op.name].has_slots else 1
         return replace(asked, max_count=rank.ccl_bytes // (parts * op.unit))
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Stage, run both halves, deliver."""
         work = staged(op, rank)
         with rank.fork() as (sub,):
-            _ORDERS[op.name](Halves(op, rank, sub), work)
+            _ORDERS[op.name](ConcurrentHalves(op, rank, sub), work)
         delivered(op, rank, work)
 
 
@@ -170,9 +165,7 @@ class AllReduceDoubleRingConcurrentExecutor(ConcurrentRings):
 
     op = "all_reduce"
     algorithm = _levels("all_reduce", "reduce_scatter", "all_gather")
-    fidelity = ours(
-        "HCCL's was taken out by April 2026; its older form is not restated.",
-    )
+    fidelity = ours("HCCL's was taken out by April 2026; its older form is not restated.")
 
 
 class AllGatherDoubleRingConcurrentExecutor(ConcurrentRings):
@@ -180,9 +173,7 @@ class AllGatherDoubleRingConcurrentExecutor(ConcurrentRings):
 
     op = "all_gather"
     algorithm = _levels("all_gather", without=("H-D_R",))
-    fidelity = ours(
-        "HCCL's was taken out by April 2026; its older form is not restated.",
-    )
+    fidelity = ours("HCCL's was taken out by April 2026; its older form is not restated.")
 
 
 class ReduceScatterDoubleRingConcurrentExecutor(ConcurrentRings):
@@ -190,6 +181,4 @@ class ReduceScatterDoubleRingConcurrentExecutor(ConcurrentRings):
 
     op = "reduce_scatter"
     algorithm = _levels("reduce_scatter", without=("H-D_R",))
-    fidelity = ours(
-        "HCCL's was taken out by April 2026; its older form is not restated.",
-    )
+    fidelity = ours("HCCL's was taken out by April 2026; its older form is not restated.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from hccl_executors.templates.double_ring import (
     Cut,
@@ -13,9 +12,7 @@ from hccl_executors.templates.double_ring import (
 )
 from hccl_executors.templates.ring import ring_gather, ring_scatter
 from hccl_py.orchestration import Chunks, Plane
-from hccl_py.plugins.executor import Rank
-
-__all__ = ["Rings"]
+from hccl_py.plugins.executor import AnyRank
 
 
 class Rings:
@@ -24,10 +21,7 @@ class Rings:
     """
 
     def __init__(
-        self,
-        rank: Rank[Any, Any],
-        rings: Sequence[Plane] | None = None,
-        cut: Cut = parts_of_rings,
+        self, rank: AnyRank, rings: Sequence[Plane] | None = None, cut: Cut = parts_of_rings
     ) -> None:
         self.rank = rank
         self.rings = rank.rings if rings is None else rings

@@ -1,4 +1,4 @@
-"""What A3's rings do on their three planes, op by op; superpods.py has the executors.
+"""Order of the phases of A3's rings on their three planes, by op; superpods.py has the executors.
 
 Rings are aligned where an executor is named for that. Others go each by themselves, in op-base mode
 with a helper each, but for reduce and scatter, whose rings have none. A broadcast's scatter over
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
 
 from hccl_executors.outer_levels import OuterLevel, all_reduce, broadcast, holds_root, reduce
 from hccl_executors.rings.inside import Rings
@@ -30,9 +29,7 @@ from hccl_executors.templates.direct_ring import (
 from hccl_executors.templates.double_ring import Cut, parts_of_rings, reducible_parts_of_rings
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.region import pieces
-from hccl_py.plugins.executor import Mode, OpParam, Rank, RankView
-
-__all__ = ["JOINED", "ORDERS", "Superpods", "between"]
+from hccl_py.plugins.executor import AnyRank, Mode, OpParam, RankView
 
 _OUTERMOST = ("NHR", "NB", "ring")
 
@@ -46,7 +43,7 @@ class Superpods:
     """
 
     def __init__(
-        self, op: OpParam, rank: Rank[Any, Any], *, aligned: bool = False, serial: bool = False
+        self, op: OpParam, rank: AnyRank, *, aligned: bool = False, serial: bool = False
     ) -> None:
         self.op, self.rank, self.aligned, self.serial = op, rank, aligned, serial
         self.root = op.root or 0
@@ -63,25 +60,25 @@ class Superpods:
 
     @property
     def cut(self) -> Cut:
-        """What each ring reduces of every slot."""
+        """The part of every slot that each ring reduces."""
         scatters = self.op.name in ("reduce_scatter", "reduce_scatter_v")
         return reducible_parts_of_rings if scatters else parts_of_rings
 
     @property
     def is_direct(self) -> bool:
-        """Whether rings move data from and to user memory themselves."""
+        """True if rings move data from and to user memory themselves."""
         return self.op.mode is Mode.OP_BASE
 
     @property
     def has_root(self) -> bool:
-        """Whether this is the root's server."""
+        """True if this is the root's server."""
         return holds_root([outer.plane for outer in self.outer_levels], self.root)
 
     @property
     def scatterer(self) -> int:
         """The index in level0 of the device that scatters in a broadcast: the first one where the
-        root is in another server. HCCL's servers scatter all, though nobody reads what the others
-        do.
+        root is in another server. All of HCCL's servers scatter, though the result is read only in
+        the root's.
         """
         return self.rank.level0.index_of(self.root) if self.has_root else 0
 
@@ -143,7 +140,7 @@ class Superpods:
         self.rank.main.copy(none, none)
 
 
-def between(op: OpParam, rank: RankView | Rank[Any, Any]) -> list[tuple[str, str]]:
+def between(op: OpParam, rank: RankView | AnyRank) -> list[tuple[str, str]]:
     """Return the planes between servers that have several members, and the algorithm on each. As in
     HCCL, between superpods all-gathers and reduce-scatters know three.
     """

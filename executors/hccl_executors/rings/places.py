@@ -1,4 +1,4 @@
-"""Which slots go together on a plane, with one slot per rank.
+"""Sets of slots that go together on a plane, with one slot per rank.
 
 Slots are numbered superpod by superpod, server by server, device by device; a rank is (p, s, d). On
 the plane between servers, say, one step may hand on
@@ -19,8 +19,6 @@ from typing import cast
 from hccl_py.orchestration import Chunks, Plane
 from hccl_py.orchestration.bundles import Bundles
 from hccl_py.values import RankInt
-
-__all__ = ["blocks", "sets"]
 
 
 def blocks(slots: Chunks, planes: Sequence[Plane], at: int) -> Chunks:
@@ -54,7 +52,7 @@ def sets(slots: Chunks, planes: Sequence[Plane], at: int, *, inside: bool = Fals
 
 
 def _stride(planes: Sequence[Plane], at: int) -> int:
-    """Return how many slots lie between neighbours on a plane."""
+    """Return the distance, in slots, between neighbours on a plane."""
     return prod(int(plane.size) for plane in planes[:at])
 
 

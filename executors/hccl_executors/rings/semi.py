@@ -6,29 +6,27 @@ besides. Source: cann-hcomm (b5f3e5b); HCCL takes these executors in graph mode 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
 
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import april, like_april
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.march import march_all_gather, march_reduce_scatter
 from hccl_py.orchestration import Chunks
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     OpParam,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
+    steps,
 )
-from hccl_py.plugins.fidelity import same, steps
-
-__all__ = ["AllGatherSemiRingExecutor", "ReduceScatterSemiRingExecutor"]
 
 
-class SemiRings(ABC):
+class SemiRings(BaseExecutor):
     """Stage the input, march, deliver."""
 
     op: str
@@ -60,7 +58,7 @@ class SemiRings(ABC):
             max_count=rank.ccl_bytes // (rank.size * op.unit),
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Stage, march, deliver."""
         slots = staged(op, rank)
         if rank.size > 1:
@@ -68,7 +66,7 @@ class SemiRings(ABC):
         delivered(op, rank, slots)
 
     @abstractmethod
-    def march(self, op: OpParam, rank: Rank[Any, Any], slots: Chunks) -> None:
+    def march(self, op: OpParam, rank: AnyRank, slots: Chunks) -> None:
         """Record the march over the slots."""
 
 
@@ -77,19 +75,18 @@ class AllGatherSemiRingExecutor(SemiRings):
 
     op = "all_gather"
     algorithm = "level0:double_ring"
-    fidelity = same(
-        hccl_executor("coll_all_gather/coll_all_gather_semi_ring_executor.cc"),
-        hccl_template("temp_all_gather/all_gather_unified_march.cc"),
+    fidelity = like_april(
+        "coll_all_gather_semi_ring_executor", "all_gather_unified_march"
     ).with_cases(
         {
             "op_base": steps(
                 "Stages in CCL_Out; HCCL takes it in graph mode only, where all is in the output.",
-                hccl_template("temp_all_gather/all_gather_unified_march.cc"),
+                *april("all_gather_unified_march"),
             )
         }
     )
 
-    def march(self, op: OpParam, rank: Rank[Any, Any], slots: Chunks) -> None:
+    def march(self, op: OpParam, rank: AnyRank, slots: Chunks) -> None:
         """Slot after slot from both sides, then two halves of the one opposite."""
         march_all_gather(rank, slots)
 
@@ -101,18 +98,17 @@ class ReduceScatterSemiRingExecutor(SemiRings):
 
     op = "reduce_scatter"
     algorithm = "level0:double_ring"
-    fidelity = same(
-        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_semi_ring_executor.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_unified_march.cc"),
+    fidelity = like_april(
+        "coll_reduce_scatter_semi_ring_executor", "reduce_scatter_unified_march"
     ).with_cases(
         {
             "op_base": steps(
                 "Stages in CCL_In; HCCL takes it in graph mode only, where all is in the input.",
-                hccl_template("temp_reduce_scatter/reduce_scatter_unified_march.cc"),
+                *april("reduce_scatter_unified_march"),
             )
         }
     )
 
-    def march(self, op: OpParam, rank: Rank[Any, Any], slots: Chunks) -> None:
+    def march(self, op: OpParam, rank: AnyRank, slots: Chunks) -> None:
         """Halves of what has the farthest to go, whole slots, then both halves of the own one."""
         march_reduce_scatter(rank, slots, op.unit)

@@ -13,40 +13,30 @@ Inside, n devices in k rings take (n-1)(α + N/(nk)·β) each way. Source: HCCL'
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from hccl_executors.hierarchical import JOINING
 from hccl_executors.levels import choices, fidelities
 from hccl_executors.outer_levels import OuterLevel, all_servers, links
 from hccl_executors.rings.inside import Rings
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import like_april
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.double_ring import parts_of_rings, reducible_parts_of_rings
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
 from hccl_py.call.ops import OPS
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Mode,
     OpParam,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import same
-
-__all__ = [
-    "AllGatherRingExecutor",
-    "AllReduceRingExecutor",
-    "BroadCastRingExecutor",
-    "ReduceRingPlusHd",
-    "ReduceScatterRingExecutor",
-    "ScatterRingExecutor",
-]
 
 
-class ServerRings:
+class ServerRings(BaseExecutor):
     """Stage the input, go through both levels in the op's order, deliver. A round fills the CCL
     buffer to the last element (`in_elements`), or in slots of whole 128 bytes.
 
@@ -79,13 +69,12 @@ class ServerRings:
             return asked
         return replace(asked, max_count=rank.ccl_bytes // (parts * op.unit))
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Stage, run, deliver."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         work = staged(op, rank)
         COMPOSITIONS[op.name](self.levels(op, rank), work, op.root or 0)
         delivered(op, rank, work)
 
-    def levels(self, op: OpParam, rank: Rank[Any, Any]) -> TwoLevels:
+    def levels(self, op: OpParam, rank: AnyRank) -> TwoLevels:
         """Return the rank's server, its rings, and the plane between servers."""
         between = OuterLevel(rank.main, rank.plane(all_servers(rank)), op.level1)
         scatters = op.name == "reduce_scatter"
@@ -98,9 +87,9 @@ class AllReduceRingExecutor(ServerRings):
 
     op = "all_reduce"
     algorithm = f"level0:ring;level1:{choices('all_reduce')}"
-    fidelity = same(
-        hccl_executor("coll_all_reduce/coll_all_reduce_ring_executor.cc"),
-    ).with_cases({**fidelities("all_reduce"), **JOINING})
+    fidelity = like_april("coll_all_reduce_ring_executor").with_cases(
+        {**fidelities("all_reduce"), **JOINING}
+    )
 
 
 class AllGatherRingExecutor(ServerRings):
@@ -108,9 +97,7 @@ class AllGatherRingExecutor(ServerRings):
 
     op = "all_gather"
     algorithm = f"level0:ring;level1:{choices('all_gather')}"
-    fidelity = same(
-        hccl_executor("coll_all_gather/coll_all_gather_ring_executor.cc"),
-    ).with_cases(fidelities("all_gather"))
+    fidelity = like_april("coll_all_gather_ring_executor").with_cases(fidelities("all_gather"))
 
 
 class ReduceScatterRingExecutor(ServerRings):
@@ -118,25 +105,23 @@ class ReduceScatterRingExecutor(ServerRings):
 
     op = "reduce_scatter"
     algorithm = f"level0:ring;level1:{choices('reduce_scatter')}"
-    fidelity = same(
-        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_ring_executor.cc"),
-    ).with_cases(fidelities("reduce_scatter"))
+    fidelity = like_april("coll_reduce_scatter_ring_executor").with_cases(
+        fidelities("reduce_scatter")
+    )
 
 
 class BroadCastRingExecutor(ServerRings):
-    """Broadcast in three phases. As in HCCL all servers scatter, though nobody reads what those do
-    that have no root: there the first device does, of what it stages for that.
+    """Broadcast in three phases. As in HCCL all servers scatter, though only the result of the
+    root's is read; in the others the first device scatters what it has staged.
     """
 
     op = "broadcast"
     algorithm = f"level0:ring;level1:{choices('broadcast', 'ring')}"
-    fidelity = same(
-        hccl_executor("coll_broadcast/coll_broadcast_ring_executor.cc"),
-        hccl_template("temp_scatter/scatter_ring.cc"),
-    ).with_cases(fidelities("broadcast"))
+    fidelity = like_april("coll_broadcast_ring_executor", "scatter_ring").with_cases(
+        fidelities("broadcast")
+    )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Stage, run, deliver."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         levels, root = self.levels(op, rank), op.root or 0
         graph = op.mode is Mode.GRAPH
         work = rank.user_out if graph else rank.ccl_in.head(rank.user_in.size)
@@ -155,10 +140,9 @@ class ReduceRingPlusHd(ServerRings):
 
     op = "reduce"
     algorithm = f"level0:ring;level1:{choices('reduce', 'NHR')}"
-    fidelity = same(
-        hccl_executor("coll_reduce/coll_reduce_ring_plus_hd_executor.cc"),
-        hccl_template("temp_gather/gather_ring.cc"),
-    ).with_cases(fidelities("reduce"))
+    fidelity = like_april("coll_reduce_ring_plus_hd_executor", "gather_ring").with_cases(
+        fidelities("reduce")
+    )
 
 
 class ScatterRingExecutor(ServerRings):
@@ -169,11 +153,10 @@ class ScatterRingExecutor(ServerRings):
     op = "scatter"
     algorithm = f"level0:ring;level1:{choices('scatter')}"
     in_elements = False
-    fidelity = same(
-        hccl_executor("coll_scatter/coll_scatter_ring_executor.cc"),
-        hccl_template("temp_scatter/scatter_ring.cc"),
-    ).with_cases(fidelities("scatter"))
+    fidelity = like_april("coll_scatter_ring_executor", "scatter_ring").with_cases(
+        fidelities("scatter")
+    )
 
-    def levels(self, op: OpParam, rank: Rank[Any, Any]) -> TwoLevels:
+    def levels(self, op: OpParam, rank: AnyRank) -> TwoLevels:
         """The first ring only."""
         return replace(super().levels(op, rank), inside=Rings(rank, rank.rings[:1]))

@@ -26,23 +26,21 @@ from hccl_executors.outer_levels import OuterLevel
 from hccl_executors.rings.orders import JOINED, Superpods
 from hccl_executors.rings.places import sets
 from hccl_executors.rings.superpods import SuperpodRings
-from hccl_executors.sources import hccl_newest
+from hccl_executors.sources import like_newest
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.region import SLICE_ALIGN
 from hccl_py.plugins.executor import (
+    AnyRank,
+    Fidelity,
     Mode,
     OpParam,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
 )
-from hccl_py.plugins.fidelity import Fidelity, same
 from hccl_py.values import RankInt
-
-__all__ = ["AllGatherPipelineFor91093Executor", "ReduceScatterPipelineFor91093Executor"]
 
 HALVES = 2
 """Parts of a CCL buffer, which rounds take turns with."""
@@ -76,14 +74,14 @@ class SuperpodPipeline(SuperpodRings):
         room = ccl_bytes // HALVES // ranks // SLICE_ALIGN * SLICE_ALIGN
         return (room if self.most is None else min(room, self.most)) // op.unit
 
-    def _round(self, op: OpParam, rank: Rank[Any, Any]) -> _Round:
-        return _Round(op, rank, self._limit(op, rank.ccl_bytes, rank.size))
+    def _round(self, op: OpParam, rank: AnyRank) -> _SuperpodRound:
+        return _SuperpodRound(op, rank, self._limit(op, rank.ccl_bytes, rank.size))
 
 
-class _Round:
+class _SuperpodRound:
     """A round of a pipeline: its half of the CCL buffers, its streams and what is between them."""
 
-    def __init__(self, op: OpParam, rank: Rank[Any, Any], limit: int) -> None:
+    def __init__(self, op: OpParam, rank: AnyRank, limit: int) -> None:
         self.rank, self.unit = rank, op.unit
         self.number, self.count = rank.start // limit, -(-op.count // limit)
         self.levels = Superpods(op, rank, aligned=len(rank.rings) > 1)
@@ -92,17 +90,17 @@ class _Round:
 
     @property
     def is_last(self) -> bool:
-        """Whether no round follows."""
+        """True if no round follows."""
         return self.number + 1 == self.count
 
     @property
     def has_been_used(self) -> bool:
-        """Whether an earlier round had this half."""
+        """True if an earlier round used this half."""
         return self.number >= HALVES
 
     @property
     def is_used_again(self) -> bool:
-        """Whether a later round has this half."""
+        """True if a later round uses this half."""
         return self.number + HALVES < self.count
 
     def half(self, memory: Region) -> Region:
@@ -133,24 +131,22 @@ class _Round:
 
 def _as_hccl(op: str, *files: str) -> Fidelity:
     """Return the fidelity of an op's pipeline: HCCL's, and the rings inside."""
-    return same(
-        hccl_newest(f"impl/coll_executor/coll_{op}/coll_{op}_pipeline_for_910_93_executor.cc"),
-        *(hccl_newest(f"base/alg_template/temp_{op}/{file}") for file in files),
-    ).with_cases(fidelities(op))
+    own = f"coll_{op}_pipeline_for_910_93_executor"
+    return like_newest(own, *files).with_cases(fidelities(op))
 
 
 class AllGatherPipelineFor91093Executor(SuperpodPipeline):
-    """AllGather whose superpods exchange the next round's slots meanwhile. HCCL copies the input to
-    CCL_In besides, where nobody reads it.
+    """AllGather whose superpods exchange the next round's slots meanwhile. HCCL also copies the
+    input to CCL_In, where it is not read.
     """
 
     op = "all_gather"
     algorithm = "level0:ring;level1:NHR|ring|NB;level2:NHR|ring|NB"
     fidelity = _as_hccl(
-        "all_gather", "all_gather_ring_concurrent_direct.cc", "aligned_all_gather_double_ring.cc"
+        "all_gather", "all_gather_ring_concurrent_direct", "aligned_all_gather_double_ring"
     )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Gather between superpods, then between servers and inside them."""
         if not op.count:
             return
@@ -182,11 +178,11 @@ class ReduceScatterPipelineFor91093Executor(SuperpodPipeline):
     most = 8 << 20
     fidelity = _as_hccl(
         "reduce_scatter",
-        "reduce_scatter_ring_concurrent_direct.cc",
-        "aligned_reduce_scatter_double_ring.cc",
+        "reduce_scatter_ring_concurrent_direct",
+        "aligned_reduce_scatter_double_ring",
     )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Reduce inside servers and between them, then between superpods."""
         if not op.count:
             return

@@ -26,19 +26,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from hccl_executors.levels import choices, fidelities
 from hccl_executors.outer_levels import STEPS, links, words
 from hccl_executors.rings.orders import JOINED, ORDERS, Superpods, between
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import april
 from hccl_executors.staging import request
 from hccl_py.call.ops import OPS
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Fidelity,
     Mode,
     OpParam,
-    Rank,
     RankView,
     ResourceRequest,
     SourceFile,
@@ -50,26 +50,11 @@ from hccl_py.plugins.executor import (
     steps,
 )
 
-__all__ = [
-    "AlignedAllGatherDoubleRingFor91093Executor",
-    "AlignedAllReduceDoubleRingFor91093Executor",
-    "AlignedReduceScatterDoubleRingFor91093Executor",
-    "AllGatherRingFor91093Executor",
-    "AllReduceFastDoubleRingFor91093Executor",
-    "AllReduceRingFor91093Executor",
-    "BroadCastRingFor91093Executor",
-    "ReduceRingFor91093Executor",
-    "ReduceScatterFastDoubleRingFor91093Executor",
-    "ReduceScatterRingFor91093Executor",
-    "ScatterRingFor91093Executor",
-    "SuperpodRings",
-]
-
 _HELPED = ("all_gather", "all_reduce", "broadcast", "reduce_scatter", "reduce")
 """Ops whose rings have helper streams in op-base mode."""
 
 
-class SuperpodRings:
+class SuperpodRings(BaseExecutor):
     """Rings inside, `op.level1` between servers, `op.level2` between superpods. `alone` are the
     algorithms that `op.level1` may be with one superpod only.
     """
@@ -115,29 +100,25 @@ class SuperpodRings:
             *links(op.name, outside, op.root or 0),
             sub_streams=len(inside) - 1 + (len(inside) if helped else 0),
         )
-        return asked if OPS[op.name].has_slots else replace(asked, max_count=_whole(op, rank))
+        return (
+            asked if OPS[op.name].has_slots else replace(asked, max_count=rank.ccl_bytes // op.unit)
+        )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Go through the planes in the op's order."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         levels = Superpods(op, rank, aligned=self.two_rings, serial=self.serial)
         ORDERS[op.name](levels)
 
 
 def _is_fetched_late(op: OpParam) -> bool:
-    """Whether a serial ring would fetch from an input over which it has written its output."""
+    """True if a serial ring would fetch from an input over which it has written its output."""
     return op.name == "reduce_scatter" and op.mode is Mode.OP_BASE
 
 
 def _is_fetched_at_once(op: OpParam, topology: Topology) -> bool:
-    """Whether a ring's first step is the last one, too, which receives into the output what is
-    fetched beside what is sent: two devices, and nothing outside their server.
+    """True if a ring's first step is also its last one: with two devices, and no other server. That
+    step receives into the output while it fetches the data to be sent.
     """
     return _is_fetched_late(op) and topology.servers == (2,)
-
-
-def _whole(op: OpParam, rank: RankView) -> int:
-    """Return the elements of a CCL buffer."""
-    return rank.ccl_bytes // op.unit
 
 
 def _levels(level0: str, op: str, *, without: Sequence[str] = ()) -> str:
@@ -152,40 +133,29 @@ there.
 """
 
 _SOURCES: dict[str, tuple[SourceFile, ...]] = {
-    "all_reduce": (
-        hccl_executor("coll_all_reduce/coll_all_reduce_ring_for_910_93_executor.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_ring_concurrent_direct.cc"),
-        hccl_template("temp_all_gather/all_gather_ring_concurrent_direct.cc"),
+    "all_reduce": april(
+        "coll_all_reduce_ring_for_910_93_executor",
+        "reduce_scatter_ring_concurrent_direct",
+        "all_gather_ring_concurrent_direct",
     ),
-    "all_gather": (
-        hccl_executor("coll_all_gather/coll_all_gather_ring_for_910_93_executor.cc"),
-        hccl_template("temp_all_gather/all_gather_ring_concurrent_direct.cc"),
+    "all_gather": april(
+        "coll_all_gather_ring_for_910_93_executor", "all_gather_ring_concurrent_direct"
     ),
-    "reduce_scatter": (
-        hccl_executor("coll_reduce_scatter/coll_reduce_scatter_ring_for_910_93_executor.cc"),
-        hccl_template("temp_reduce_scatter/reduce_scatter_ring_concurrent_direct.cc"),
+    "reduce_scatter": april(
+        "coll_reduce_scatter_ring_for_910_93_executor", "reduce_scatter_ring_concurrent_direct"
     ),
-    "broadcast": (
-        hccl_executor("coll_broadcast/coll_broadcast_ring_for_910_93_executor.cc"),
-        hccl_template("temp_scatter/scatter_ring_concurrent_direct.cc"),
-        hccl_template("temp_all_gather/all_gather_ring_concurrent_direct.cc"),
+    "broadcast": april(
+        "coll_broadcast_ring_for_910_93_executor",
+        "scatter_ring_concurrent_direct",
+        "all_gather_ring_concurrent_direct",
     ),
-    "reduce": (
-        hccl_executor("coll_reduce/coll_reduce_ring_for_910_93_executor.cc"),
-        hccl_template("temp_gather/gather_ring.cc"),
-    ),
-    "scatter": (
-        hccl_executor("coll_scatter/coll_scatter_ring_for_910_93_executor.cc"),
-        hccl_template("temp_scatter/scatter_ring_direct.cc"),
-    ),
+    "reduce": april("coll_reduce_ring_for_910_93_executor", "gather_ring"),
+    "scatter": april("coll_scatter_ring_for_910_93_executor", "scatter_ring_direct"),
 }
 
 _REFUSED = ours("HCCL's refuses this algorithm.", *_SOURCES["all_gather"][:1])
 _CASES: dict[str, dict[str, Fidelity]] = {
-    "all_gather": {
-        "NHR_V1": _REFUSED,
-        "H-D_R": fidelities("all_gather")["ring"],
-    },
+    "all_gather": {"NHR_V1": _REFUSED, "H-D_R": fidelities("all_gather")["ring"]},
     "reduce_scatter": {
         "NHR_V1": ours(
             "HCCL's runs NHR, over links of NHR_V1, of which it may lack some.",
@@ -196,18 +166,18 @@ _CASES: dict[str, dict[str, Fidelity]] = {
     "broadcast": {
         "double_ring": steps(
             "HCCL's root reads, too, to leave memory bandwidth to those who read from it, and with "
-            "more than 4 MiB all ranks read before there is data: what nobody has written, so it "
-            "is left out.",
-            hccl_template("temp_scatter/scatter_double_ring_direct.cc"),
+            "more than 4 MiB all ranks read before there is data. Both are left out, as they would "
+            "read unwritten memory.",
+            *april("scatter_double_ring_direct"),
         )
     },
 }
 
 
-def _same(op: str, *sources: SourceFile) -> Fidelity:
+def _same(op: str, *names: str) -> Fidelity:
     """Return that all is the same but for words of HCCL_ALGO, and what the op makes of them."""
     cases = {**fidelities(op), **_CASES.get(op, {})}
-    return same(*sources, *_SOURCES[op]).with_cases(cases)
+    return same(*april(*names), *_SOURCES[op]).with_cases(cases)
 
 
 class AllReduceRingFor91093Executor(SuperpodRings):
@@ -240,8 +210,8 @@ class ReduceScatterRingFor91093Executor(SuperpodRings):
 
 
 class BroadCastRingFor91093Executor(SuperpodRings):
-    """Broadcast over all levels. All servers scatter, though nobody reads what those do that have
-    no root: there the first device does, from its own buffer.
+    """Broadcast over all levels. All servers scatter, though only the root's result is read; in the
+    others the first device scatters its own buffer.
     """
 
     op = "broadcast"
@@ -274,10 +244,7 @@ class AlignedAllReduceDoubleRingFor91093Executor(SuperpodRings):
     algorithm = _levels("double_ring", "all_reduce", without=_HD)
     alone = ("NHR_V1",)
     two_rings = True
-    fidelity = _same(
-        "all_reduce",
-        hccl_executor("coll_all_reduce/coll_aligned_all_reduce_double_ring_for_910_93_executor.cc"),
-    )
+    fidelity = _same("all_reduce", "coll_aligned_all_reduce_double_ring_for_910_93_executor")
 
 
 class AlignedAllGatherDoubleRingFor91093Executor(SuperpodRings):
@@ -288,8 +255,8 @@ class AlignedAllGatherDoubleRingFor91093Executor(SuperpodRings):
     two_rings = True
     fidelity = _same(
         "all_gather",
-        hccl_executor("coll_all_gather/coll_aligned_all_gather_double_ring_for_910_93_executor.cc"),
-        hccl_template("temp_all_gather/aligned_all_gather_double_ring.cc"),
+        "coll_aligned_all_gather_double_ring_for_910_93_executor",
+        "aligned_all_gather_double_ring",
     )
 
 
@@ -301,10 +268,8 @@ class AlignedReduceScatterDoubleRingFor91093Executor(SuperpodRings):
     two_rings = True
     fidelity = _same(
         "reduce_scatter",
-        hccl_executor(
-            "coll_reduce_scatter/coll_aligned_reduce_scatter_double_ring_for_910_93_executor.cc"
-        ),
-        hccl_template("temp_reduce_scatter/aligned_reduce_scatter_double_ring.cc"),
+        "coll_aligned_reduce_scatter_double_ring_for_910_93_executor",
+        "aligned_reduce_scatter_double_ring",
     )
 
 
@@ -319,10 +284,7 @@ class AllReduceFastDoubleRingFor91093Executor(SuperpodRings):
     alone = ("NHR_V1",)
     two_rings = True
     serial = True
-    fidelity = _same(
-        "all_reduce",
-        hccl_executor("coll_all_reduce/coll_all_reduce_fast_double_ring_for_910_93_executor.cc"),
-    )
+    fidelity = _same("all_reduce", "coll_all_reduce_fast_double_ring_for_910_93_executor")
 
 
 class ReduceScatterFastDoubleRingFor91093Executor(SuperpodRings):
@@ -336,10 +298,6 @@ class ReduceScatterFastDoubleRingFor91093Executor(SuperpodRings):
     serial = True
     fidelity = _same(
         "reduce_scatter",
-        hccl_executor(
-            "coll_reduce_scatter/coll_reduce_scatter_fast_double_ring_for_910_93_executor.cc"
-        ),
-        hccl_template(
-            "temp_reduce_scatter/aligned_reduce_scatter_double_ring_with_serial_local_copy.cc"
-        ),
+        "coll_reduce_scatter_fast_double_ring_for_910_93_executor",
+        "aligned_reduce_scatter_double_ring_with_serial_local_copy",
     )

@@ -12,30 +12,26 @@ without data follows where the last one fills it. In graph mode HCCL leaves out 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from hccl_executors.flat_v import sharing_rounds
 from hccl_executors.levels import choices, fidelities
 from hccl_executors.rings.orders import ORDERS, Superpods
 from hccl_executors.rings.superpods import SuperpodRings
-from hccl_executors.sources import hccl_newest
+from hccl_executors.sources import like_newest
 from hccl_py.operators.parts import blocks_of
-from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, Topology, Unsuitable
-from hccl_py.plugins.fidelity import Fidelity, same
-
-__all__ = [
-    "AlignedAllGatherVDoubleRingFor91093Executor",
-    "AlignedReduceScatterVDoubleRingFor91093Executor",
-    "AllGatherVRingFor91093Executor",
-    "ReduceScatterVFastDoubleRingFor91093Executor",
-    "ReduceScatterVRingFor91093Executor",
-]
+from hccl_py.plugins.executor import (
+    AnyRank,
+    Fidelity,
+    OpParam,
+    RankView,
+    ResourceRequest,
+    Topology,
+    Unsuitable,
+)
 
 
 class SuperpodRingsV(SuperpodRings):
     """The rings of superpods.py for an op of blocks."""
-
-    order = "fixed"
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """As the op of even blocks."""
@@ -52,8 +48,7 @@ class SuperpodRingsV(SuperpodRings):
         blocks = int(blocks_of(op, rank.size)[0].sum()) * op.unit
         return replace(asked, scratch_bytes=blocks * (1 + lands))
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Go through the planes in the op's order."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         levels = Superpods(op, rank, aligned=self.two_rings, serial=self.serial)
         ORDERS[_even(op).name](levels)
 
@@ -66,11 +61,11 @@ def _even(op: OpParam) -> OpParam:
 
 def _as_hccl(op: str, executor: str) -> Fidelity:
     """Return the fidelity of an executor: HCCL's, the op's of even blocks, and its loop."""
-    folder, even = "impl/coll_executor", op.removesuffix("_v")
-    return same(
-        hccl_newest(f"{folder}/coll_{op}/coll_{executor}_for_910_93_executor.cc"),
-        hccl_newest(f"{folder}/coll_{even}/coll_{even}_ring_for_910_93_executor.cc"),
-        hccl_newest(f"{folder}/coll_{even}/coll_{even}_executor.cc"),
+    even = op.removesuffix("_v")
+    return like_newest(
+        f"coll_{executor}_for_910_93_executor",
+        f"coll_{even}_ring_for_910_93_executor",
+        f"coll_{even}_executor",
     ).with_cases({**fidelities(even), "H-D_R": fidelities(even)["ring"]})
 
 

@@ -11,10 +11,8 @@ import numpy as np
 from hccl_py.enums import Buffer
 from hccl_py.operators.parts import MessageTables, messages_of
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.plugins.executor import Mode, OpParam, Rank
+from hccl_py.plugins.executor import AnyRank, Mode, OpParam
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
-
-__all__ = ["Incoming", "Mailbox", "Outgoing", "Queue", "peers_of", "ways_of"]
 
 
 class Outgoing(NamedTuple):
@@ -95,21 +93,21 @@ def _table(values: IntArray, number: IntArray) -> IntArray:
 
 
 class Mailbox:
-    """What a rank sends and receives in a round, or, with a limit, in all, in slices of so many
-    elements.
+    """The messages that a rank sends and receives in a round, or, with a limit, in the whole call,
+    in slices of so many elements.
 
     Op-base mode: from CCL_In of the sender to CCL_Out of the receiver. Graph mode: from input to
     output.
     """
 
-    def __init__(self, op: OpParam, rank: Rank[Any, Any], limit: int | None = None) -> None:
+    def __init__(self, op: OpParam, rank: AnyRank, limit: int | None = None) -> None:
         self.sends, self.receives = _queues(op, rank.size, limit)
         self._op = op
         self._rank = rank
         self._limited = limit is not None
 
     def count(self, queue: Queue) -> int:
-        """Return how many messages there are with peers; splits the batch where ranks differ."""
+        """Return the number of messages with peers; splits the batch where ranks differ."""
         return int(PerRank.of(queue.number[self._me]))
 
     def copy_own(self) -> None:
@@ -152,19 +150,19 @@ class Mailbox:
 
 @lru_cache(maxsize=16)
 def _queues(op: OpParam, ranks: int, limit: int | None) -> tuple[Queue, Queue]:
-    """Return what is sent and what is received, of all ranks."""
+    """Return the messages sent and the messages received, of all ranks."""
     found = messages_of(op, ranks)
     return Queue.of(found.by_sender, -1, limit), Queue.of(found.by_receiver, 1, limit)
 
 
 def ways_of(op: OpParam, ranks: int) -> list[int]:
-    """Return which ways messages go: to higher ranks (1), to lower ones (-1)."""
+    """Return the directions of messages: to higher ranks (1), to lower ones (-1)."""
     found = messages_of(op, ranks)
     return [way for way in (1, -1) if (np.sign(found.dst - found.src) == way).any()]
 
 
 def peers_of(op: OpParam, ranks: int, *ways: int) -> Callable[[int, int], Iterable[int]]:
-    """Return the link pattern of a call: exactly those who have a message for each other, to a
+    """Return the link pattern of a call: exactly the pairs that have a message for each other, to a
     higher rank (1), to a lower one (-1) or either way.
     """
     found = messages_of(op, ranks)

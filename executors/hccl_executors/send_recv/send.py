@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from hccl_executors.send_recv.messages import Incoming, Mailbox, Outgoing, peers_of, ways_of
-from hccl_executors.sources import hccl_executor, hccl_template
+from hccl_executors.sources import like_april
 from hccl_py.orchestration import Link
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
 )
-from hccl_py.plugins.fidelity import same
 from hccl_py.values import PerRank, values_of
-
-__all__ = ["SendExecutor"]
 
 PLANES = {1: "flat", -1: "back"}
 """Messages to higher and to lower ranks have links of their own, as every message has in HCCL."""
@@ -32,7 +30,7 @@ CHUNK = 1 << 30
 Message = TypeVar("Message", Outgoing, Incoming)
 
 
-class SendExecutor:
+class SendExecutor(BaseExecutor):
     """Send and Recv: HCCL's SendExecutor at the sender and its ReceiveExecutor at the receiver, as
     a recording holds both ends.
 
@@ -49,14 +47,13 @@ class SendExecutor:
 
     op = "send_recv"
     algorithm = "level0:NA"
-    fidelity = same(
-        hccl_executor("coll_send_receive/coll_send_executor.cc"),
-        hccl_executor("coll_send_receive/coll_receive_executor.cc"),
-        hccl_template("temp_send_recv/send_receive.cc"),
+    fidelity = like_april(
+        "coll_send_receive/coll_send_executor",
+        "coll_send_receive/coll_receive_executor",
+        "temp_send_recv/send_receive",
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool:
-        """Runs everywhere."""
         return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
@@ -69,8 +66,7 @@ class SendExecutor:
             max_count=rank.ccl_bytes // op.unit,
         )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Send and receive at once."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         box = Mailbox(op, rank)
         box.copy_own()
         sends, receives = _Sender.all(rank, box), _Receiver.all(rank, box)
@@ -87,11 +83,11 @@ class SendExecutor:
 class _Sender:
     """The sender of one chunk."""
 
-    def __init__(self, rank: Rank[Any, Any], link: Link, sent: Outgoing) -> None:
+    def __init__(self, rank: AnyRank, link: Link, sent: Outgoing) -> None:
         self._main, self._link, self._sent = rank.main, link, sent
 
     @staticmethod
-    def all(rank: Rank[Any, Any], box: Mailbox) -> list[_Sender]:
+    def all(rank: AnyRank, box: Mailbox) -> list[_Sender]:
         """Return a sender for each chunk of the message, if there is one."""
         if not box.count(box.sends):
             return []
@@ -117,7 +113,7 @@ class _Sender:
 class _Receiver:
     """The receiver of one chunk."""
 
-    def __init__(self, rank: Rank[Any, Any], link: Link, received: Incoming) -> None:
+    def __init__(self, rank: AnyRank, link: Link, received: Incoming) -> None:
         self._main, self._link = rank.main, link
         self._received = received
         topology = rank.topology
@@ -125,7 +121,7 @@ class _Receiver:
             self._received = received._replace(here=received.data)
 
     @staticmethod
-    def all(rank: Rank[Any, Any], box: Mailbox) -> list[_Receiver]:
+    def all(rank: AnyRank, box: Mailbox) -> list[_Receiver]:
         """Return a receiver for each chunk of the message, if there is one."""
         if not box.count(box.receives):
             return []
@@ -149,7 +145,7 @@ class _Receiver:
 
 
 def _chunks(message: Message) -> Iterator[Message]:
-    """Yield what goes at once; an empty message does not go."""
+    """Yield the pieces that go at once; an empty message has none."""
     size = values_of(message.data.size)
     for number in range(int(PerRank.of(-(-size // CHUNK)))):
         start = number * CHUNK

@@ -39,25 +39,13 @@ from math import lcm
 
 import numpy as np
 
-from hccl_executors.templates.nhr import (
-    nhr_all_gather,
-    nhr_all_reduce_chunks,
-    nhr_reduce_scatter,
-)
+from hccl_executors.templates.nhr import nhr_all_gather, nhr_all_reduce_chunks, nhr_reduce_scatter
 from hccl_executors.templates.ring import ring_all_reduce_chunks
 from hccl_py.errors import ParameterError
 from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.region import SLICE_ALIGN
 from hccl_py.orchestration.subplane import Subplane
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
-
-__all__ = [
-    "ahc_all_reduce",
-    "ahc_broke_all_reduce",
-    "ahc_peers_between",
-    "ahc_peers_inside",
-    "cut_groups",
-]
 
 RING_UP_TO = 3
 """Groups up to which a ring runs between them."""
@@ -110,8 +98,8 @@ def cut_groups(groups: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class _Layout:
-    """Who has which part of the data: cuts in units, of which data has `parts` at most, and the
-    cards between them. A unit is `times` parts of data that is cut in `parts` · `times`.
+    """The owner of every part of the data: cuts in units, of which data has `parts` at most, and
+    the cards between them. A unit is `times` parts of data that is cut in `parts` · `times`.
     """
 
     def __init__(self, groups: tuple[int, ...], broke: bool) -> None:
@@ -147,11 +135,11 @@ class _Layout:
 
     @property
     def is_ring(self) -> bool:
-        """Whether a ring runs between the groups."""
+        """True if a ring runs between the groups."""
         return len(self.groups) <= RING_UP_TO
 
     def shares(self, work: Region, members: int) -> Chunks:
-        """Return what each of the members of one group reduces; nothing for those left out."""
+        """Return the parts that each member of one group reduces; none for members left out."""
         shared = self.smallest if self.broke else members
         cuts = [self.parts // shared * k for k in range(shared + 1)] + [self.parts] * members
         whole = work.split(1)
@@ -159,7 +147,7 @@ class _Layout:
         return Chunks(work.buffer, whole.offsets + first, last[:, :members] - first, whole.row)
 
     def pieces(self, work: Region, card: RankInt) -> Chunks:
-        """Return the data of every rank's card, cut for those who have it."""
+        """Return the data of every rank's card, cut for its holders."""
         n, whole = len(self.groups), work.split(1)
         first, last = self._places(whole, self.starts), self._places(whole, self.stops)
         sizes = (last - first).reshape(-1, 1)

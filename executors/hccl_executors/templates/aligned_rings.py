@@ -18,9 +18,9 @@ are HCCL's, but for those that follow a sub stream's last report. Rings that do 
 other: direct_ring.py.
 
 In a scatter all streams end every step together. There HCCL's root reads, too, in every step, what
-its neighbours happen to have in its slots, to leave memory bandwidth to those who read from it, and
-with more than 4 MiB everybody reads before there is data; both are left out, as nobody has written
-what they would read.
+its neighbours happen to have in its slots, to leave memory bandwidth to its readers, and with more
+than 4 MiB every rank reads before there is data; both are left out, as they would read unwritten
+memory.
 
 Source: of cann-hcomm (b5f3e5b) aligned_all_gather_double_ring.cc,
 aligned_reduce_scatter_double_ring.cc and the same with _with_serial_local_copy, and
@@ -34,17 +34,16 @@ from typing import Any
 
 from hccl_executors.templates.double_ring import Cut, parts_of_rings
 from hccl_executors.templates.ring import ring_barrier
-from hccl_py.orchestration import Chunks, Plane, Rank, Region, Stream
+from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.region import pieces
-
-__all__ = ["aligned_all_gather", "aligned_reduce_scatter", "aligned_scatter"]
+from hccl_py.plugins.executor import AnyRank
 
 HELPERS = (1, 2)
 """The sub streams that help ring 0 and ring 1."""
 
 
 def aligned_all_gather(
-    rank: Rank[Any, Any],
+    rank: AnyRank,
     rings: Sequence[Plane],
     work: Chunks,
     out: Chunks,
@@ -64,11 +63,11 @@ def aligned_all_gather(
         if source is not None:
             for q, part in enumerate(source.split(2)):
                 lines.streams[q].copy(places[q][rings[q].id], part)
-        lines.nothing(main, first)
+        lines.empty_copies(main, first)
         lines.finish(1)
-    lines.nothing(main)
+    lines.empty_copies(main)
     lines.start()
-    lines.nothing(main, *lines.subs)
+    lines.empty_copies(main, *lines.subs)
     for step in main.steps("aligned all-gather", steps):
         lines.begin()
         into = ends if step == steps - 1 else places
@@ -87,12 +86,12 @@ def aligned_all_gather(
             main.copy(read[1][i], rings[1].left.remote(theirs[1][i]))
         lines.end()
     lines.finish()
-    lines.nothing(main)
+    lines.empty_copies(main)
     ring_barrier(main, rings[0])
 
 
 def aligned_reduce_scatter(
-    rank: Rank[Any, Any],
+    rank: AnyRank,
     rings: Sequence[Plane],
     inputs: Chunks,
     work: Chunks,
@@ -110,7 +109,7 @@ def aligned_reduce_scatter(
     fetched = _Fetched(rings, inputs, work, out, cut)
     main, helped = rank.main, lines.helped
     active = len(lines.subs) - (serial and helped)
-    lines.nothing(main)
+    lines.empty_copies(main)
     if serial:
         if helped:
             _fetch_serially(lines, fetched)
@@ -118,9 +117,9 @@ def aligned_reduce_scatter(
     else:
         lines.start()
         if helped:
-            lines.nothing(main, *lines.subs)
+            lines.empty_copies(main, *lines.subs)
             _fetch_first(lines, fetched)
-    lines.nothing(main, *lines.subs[:active])
+    lines.empty_copies(main, *lines.subs[:active])
     for step in main.steps("aligned reduce-scatter", fetched.steps):
         lines.begin()
         for i in range(fetched.count):
@@ -134,13 +133,13 @@ def aligned_reduce_scatter(
                 lines.line_up(0)
         lines.end()
     lines.finish(active)
-    lines.nothing(main)
+    lines.empty_copies(main)
     if serial:
         ring_barrier(main, rings[0])
 
 
 def aligned_scatter(
-    rank: Rank[Any, Any],
+    rank: AnyRank,
     rings: Sequence[Plane],
     inputs: Chunks,
     work: Chunks,
@@ -172,7 +171,7 @@ def aligned_scatter(
         lines.begin()
         lines.finish(1)
         lines.start()
-        lines.nothing(*lines.subs, rank.main)
+        lines.empty_copies(*lines.subs, rank.main)
         for q in (1, 0):
             if 0 < distances[q] <= step + 1:
                 place = places[q][(rings[q].id - 2 - step) % rings[q].size]
@@ -181,7 +180,7 @@ def aligned_scatter(
             fetch(q, step, rank.subs[2 - q])
         lines.end()
         lines.finish()
-        lines.nothing(rank.main)
+        lines.empty_copies(rank.main)
 
 
 class _Lines:
@@ -189,7 +188,7 @@ class _Lines:
     where they are helped. A rank may have others behind them.
     """
 
-    def __init__(self, rank: Rank[Any, Any], rings: Sequence[Plane], work: Chunks) -> None:
+    def __init__(self, rank: AnyRank, rings: Sequence[Plane], work: Chunks) -> None:
         self.rank, self.rings, self.main = rank, rings, rank.main
         self.streams = (rank.subs[0], rank.main)
         n = len(rank.subs)
@@ -198,7 +197,7 @@ class _Lines:
         self.ready, self.go = (rank.notifies[k:][: len(self.subs)] for k in (0, n))
         self._none = pieces(work[0])[0].head(0)
 
-    def nothing(self, *streams: Stream) -> None:
+    def empty_copies(self, *streams: Stream) -> None:
         """Record a copy of no bytes on each stream."""
         for stream in streams:
             stream.copy(self._none, self._none)
@@ -226,7 +225,7 @@ class _Lines:
         """Wait on main until all sub streams, or the first ones, have reported; let them go on."""
         for notify in self.ready[:count]:
             self.main.wait(notify)
-        self.nothing(self.main)
+        self.empty_copies(self.main)
         for notify in self.go[:count]:
             self.main.post(notify)
 
@@ -244,15 +243,10 @@ class _Lines:
 
 
 class _Fetched:
-    """What each step of a reduce-scatter receives into: fetched from the inputs before."""
+    """Memory into which each step of a reduce-scatter receives, fetched from inputs before."""
 
     def __init__(
-        self,
-        rings: Sequence[Plane],
-        inputs: Chunks,
-        work: Chunks,
-        out: Region | None,
-        cut: Cut,
+        self, rings: Sequence[Plane], inputs: Chunks, work: Chunks, out: Region | None, cut: Cut
     ) -> None:
         self.rings, self.moves = rings, inputs is not work
         self.sources, self.places = cut(rings, inputs), cut(rings, work)
@@ -261,18 +255,20 @@ class _Fetched:
         self.count = len(pieces(work[0]))
 
     def _ends(self, out: Region) -> list[Region]:
-        """Return where the last step of each ring receives."""
+        """Return the memory into which the last step of each ring receives."""
         first = pieces(self.places[0][self.rings[0].id])[0].size
         return [out.head(first), out[first:]]
 
     def into(self, q: int, step: int) -> list[Region]:
-        """Return where a step of ring q receives; step -1 is what it sends first."""
+        """Return the memory into which a step of ring q receives; for step -1, the first that it
+        sends.
+        """
         if self.ends is not None and step == self.steps - 1:
             return [self.ends[q]]
         return self.theirs(q, step)
 
     def theirs(self, q: int, step: int) -> list[Region]:
-        """Return where the member before has what a step receives."""
+        """Return the memory of the member before from which a step receives."""
         return _ranges(self.places[q], self.rings[q].id - 2 - step)
 
     def copy(self, stream: Stream, q: int, step: int, i: int) -> None:

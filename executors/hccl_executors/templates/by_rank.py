@@ -28,14 +28,13 @@ b5f3e5b, alg_template/temp_reduce_scatter).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from hccl_py.orchestration import Link, Plane, Rank, Region, Stream
+from hccl_py.orchestration import Link, Plane, Region, Stream
+from hccl_py.plugins.executor import AnyRank
 from hccl_py.values import PerRank, RankInt, values_of
-
-__all__ = ["Slots", "combine", "reduce_scatter_by_rank", "sub_streams"]
 
 AT_ONCE = 8
 """Members that a rank writes to at the same time in a superpod, itself among them."""
@@ -68,7 +67,7 @@ class Slots(NamedTuple):
         return PerRank.of(np.array(self.sizes)[values_of(group * self.n + rank)])
 
     def collected(self, owner: RankInt, member: RankInt, group: RankInt) -> Region:
-        """Return where a member's chunk for `owner` of a group lies at member `owner` of this
+        """Return the place of a member's chunk for `owner` of a group, at member `owner` of this
         team; splits the batch where some of them lie in the spare memory.
         """
         shift = 1 if self.groups > 1 else 0
@@ -81,7 +80,9 @@ class Slots(NamedTuple):
         return self._cut(self.memory, group * self.n + slot, size)
 
     def combined(self, place: RankInt, owner: RankInt, team: RankInt) -> Region:
-        """Return where team `team`'s sum for the team `owner` lies there, at one place of them."""
+        """Return the place of team `team`'s sum for the team `owner` at the latter, for one of its
+        members.
+        """
         turn: RankInt = (owner + team) % self.groups
         size, last = self.size(place, owner), self.groups - 1
         if self.spare is not None and place == self.n - 1 and turn == last and owner != last:
@@ -89,8 +90,8 @@ class Slots(NamedTuple):
         return self._cut(self.memory, turn * self.n + place, size)
 
     def stays(self, team: RankInt) -> bool:
-        """Whether a team's own sum is combined where it was collected: in the spare memory of who
-        is alone in it.
+        """True if a team's own sum is combined where it was collected: in the spare memory of a
+        member that is alone in it.
         """
         last = self.groups - 1
         alone = self.n == 1 and bool((team + team) % self.groups == last)
@@ -113,11 +114,12 @@ def sub_streams(members: int, teams: int, *, in_turns: bool) -> int:
 
 
 def reduce_scatter_by_rank(
-    rank: Rank[Any, Any], team: Plane, inputs: Inputs, slots: Slots, *, in_turns: bool
+    rank: AnyRank, team: Plane, inputs: Inputs, slots: Slots, *, in_turns: bool
 ) -> None:
     """Leave at every member, for its rank of every group, the sum of the team in the slot of the
     first member's chunk. `inputs` returns the chunk for a rank. Members write to all others at
-    once, or, `in_turns`, to up to eight, by their distance. Who is alone in the team copies.
+    once, or, `in_turns`, to up to eight, by their distance. A member that is alone in its team
+    copies.
     """
     n = int(team.size)
     if n == 1:
@@ -148,7 +150,7 @@ def reduce_scatter_by_rank(
     rank.join(writers)
 
 
-def combine(rank: Rank[Any, Any], teams: Plane, place: RankInt, slots: Slots) -> Region:
+def combine(rank: AnyRank, teams: Plane, place: RankInt, slots: Slots) -> Region:
     """Add the sums of all teams at equal places; return the result."""
     size = int(teams.size)
     main = rank.main
@@ -174,7 +176,7 @@ def combine(rank: Rank[Any, Any], teams: Plane, place: RankInt, slots: Slots) ->
     return slots.combined(place, teams.id, 0)
 
 
-class _Side(NamedTuple):
+class _TeamPeer(NamedTuple):
     """A stream, whom it writes to, and whom it is written by."""
 
     stream: Stream
@@ -183,32 +185,37 @@ class _Side(NamedTuple):
     frm: Link
 
 
-def _rounds(rank: Rank[Any, Any], team: Plane, writers: int, in_turns: bool) -> list[list[_Side]]:
-    """Return what goes at once: main with the first member, sub streams with the others."""
+def _rounds(rank: AnyRank, team: Plane, writers: int, in_turns: bool) -> list[list[_TeamPeer]]:
+    """Return the exchanges of each round, all at once: main with the first member, sub streams with
+    the others.
+    """
     n = int(team.size)
     streams = (rank.main, *rank.subs[:writers])
     if not in_turns:
         peers = [k + (k >= team.id) for k in range(n - 1)]
-        sides = [_Side(s, p, team[p], team[p]) for s, p in zip(streams, peers, strict=False)]
+        sides = [_TeamPeer(s, p, team[p], team[p]) for s, p in zip(streams, peers, strict=False)]
         return [sides]
     found = []
     for first in range(0, n, AT_ONCE):
         far = range(max(first, 1), min(first + AT_ONCE, n))
         ways = [((team.id + k) % n, (team.id - k) % n) for k in far]
         found.append(
-            [_Side(s, to, team[to], team[frm]) for s, (to, frm) in zip(streams, ways, strict=False)]
+            [
+                _TeamPeer(s, to, team[to], team[frm])
+                for s, (to, frm) in zip(streams, ways, strict=False)
+            ]
         )
     return found
 
 
-def _meet(rank: Rank[Any, Any], sides: list[_Side], writers: int) -> None:
+def _meet(rank: AnyRank, sides: list[_TeamPeer], writers: int) -> None:
     with rank.fork(writers):
         for side in sides:
             side.frm.tx_ack(side.stream)
             side.to.rx_ack(side.stream)
 
 
-def _halving(rank: Rank[Any, Any], stream: Stream, first: int, pieces: Sequence[Region]) -> None:
+def _halving(rank: AnyRank, stream: Stream, first: int, pieces: Sequence[Region]) -> None:
     """Leave in the first piece the sum of all, on a stream and sub streams from `first` on."""
     steps = (len(pieces) - 1).bit_length()
     for step in range(steps):

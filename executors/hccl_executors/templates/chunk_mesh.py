@@ -10,21 +10,18 @@ same part, and every part is added in an order of its own that is always the sam
         part 2 (main)              3         1         2
 
 Peers meet before the first round and after the last one; between rounds a rank joins its own
-streams only. Then everybody reads everybody's chunk.
+streams only. Then every rank reads every peer's chunk.
 
 Cost for p ranks and n bytes: 2α + 2nβ/p + nγ/p; β is per link, links are parallel. Source: HCCL's
 AllReduceChunkMesh (hcomm b5f3e5b, alg_template/temp_all_reduce).
 """
 
-from typing import Any
-
-from hccl_executors.templates.mesh_meetings import meet, nothing, sides
-from hccl_py.orchestration import Chunks, Plane, Rank, Region
-
-__all__ = ["chunk_mesh_all_reduce", "read_all"]
+from hccl_executors.templates.mesh_peers import empty_copy, exchange_acks, peer_assignments
+from hccl_py.orchestration import Chunks, Plane, Region
+from hccl_py.plugins.executor import AnyRank
 
 
-def chunk_mesh_all_reduce(rank: Rank[Any, Any], plane: Plane, work: Region) -> None:
+def chunk_mesh_all_reduce(rank: AnyRank, plane: Plane, work: Region) -> None:
     """Leave in user_out the sum of all ranks' user_in. `work` is exported: a CCL buffer, or
     user_out itself, where peers read user_in.
     """
@@ -39,21 +36,21 @@ def chunk_mesh_all_reduce(rank: Rank[Any, Any], plane: Plane, work: Region) -> N
         read_all(rank, plane, chunks, rank.user_out.split(plane.size))
 
 
-def _reduce_in_turn(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, theirs: Chunks) -> None:
+def _reduce_in_turn(rank: AnyRank, plane: Plane, chunks: Chunks, theirs: Chunks) -> None:
     """Add to the own chunk what all peers have of it in `theirs`."""
     p, empty = int(plane.size), rank.user_out
     rounds = p - 1
     mine, sources = chunks.parts(rounds), theirs.parts(rounds)
     streams = [*rank.subs[: rounds - 1], rank.main]
-    nothing(rank, empty)
+    empty_copy(rank, empty)
     with rank.fork():
-        meet(sides(rank, plane, by_main=True))
-        nothing(rank, empty)
-        nothing(rank, empty)
+        exchange_acks(peer_assignments(rank, plane, by_main=True))
+        empty_copy(rank, empty)
+        empty_copy(rank, empty)
     for turn in rank.main.steps("reduce-scatter", rounds):
-        nothing(rank, empty)
+        empty_copy(rank, empty)
         with rank.fork():
-            nothing(rank, empty)
+            empty_copy(rank, empty)
             links = [plane[(plane.id + (j + turn) % rounds + 1) % p] for j in range(rounds)]
             for j, (stream, link) in enumerate(zip(streams, links, strict=True)):
                 stream.reduce(mine[j][plane.id], link.remote(sources[j][plane.id]))
@@ -61,28 +58,28 @@ def _reduce_in_turn(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, theirs: 
                 for stream, link in zip(streams, links, strict=True):
                     link.tx_data_signal(stream)
                     link.rx_data_signal(stream)
-            nothing(rank, empty)
-    nothing(rank, empty)
+            empty_copy(rank, empty)
+    empty_copy(rank, empty)
 
 
-def read_all(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, outputs: Chunks) -> None:
+def read_all(rank: AnyRank, plane: Plane, chunks: Chunks, outputs: Chunks) -> None:
     """Leave in `outputs` chunk r of every rank r; main serves the last peer, the last sub stream
     copies the own chunk, unless it lies there already.
     """
     empty = rank.user_out
-    members = sides(rank, plane, ahead=False, by_main=True)
-    nothing(rank, empty)
+    members = peer_assignments(rank, plane, ahead=False, by_main=True)
+    empty_copy(rank, empty)
     with rank.fork():
-        meet(members)
-        nothing(rank, empty)
-    nothing(rank, empty)
+        exchange_acks(members)
+        empty_copy(rank, empty)
+    empty_copy(rank, empty)
     with rank.fork() as subs:
-        nothing(rank, empty)
+        empty_copy(rank, empty)
         if chunks.buffer != outputs.buffer:
             (subs[-1] if subs else rank.main).copy(outputs[plane.id], chunks[plane.id])
         for stream, peer, link in members:
             stream.copy(outputs[peer], link.remote(chunks[peer]))
             link.tx_data_signal(stream)
             link.rx_data_signal(stream)
-        nothing(rank, empty)
-    nothing(rank, empty)
+        empty_copy(rank, empty)
+    empty_copy(rank, empty)

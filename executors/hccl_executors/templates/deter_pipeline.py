@@ -30,11 +30,10 @@ alg_template).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from hccl_py.orchestration import Link, Plane, Rank, Region
-
-__all__ = ["ADDERS", "TurnMemory", "deter_reduce_scatter"]
+from hccl_py.orchestration import Link, Plane, Region
+from hccl_py.plugins.executor import AnyRank
 
 ADDERS = 4
 """Streams that add at the same time."""
@@ -44,7 +43,7 @@ LARGE = 2 << 20
 
 
 class TurnMemory(Protocol):
-    """Where a rank's data lies in this round. Ranks are counted server by server, as `owner`."""
+    """Places of a rank's data in this round. Ranks are counted server by server, as `owner`."""
 
     @property
     def average(self) -> int:
@@ -54,10 +53,10 @@ class TurnMemory(Protocol):
         """Return this rank's input for a rank."""
 
     def place(self, number: int, owner: int) -> Region:
-        """Return a place of `owner`'s, or of one who adds for it."""
+        """Return a place of `owner`, or of a rank that adds for it."""
 
     def landed(self, number: int, owner: int) -> Region:
-        """Return where a sum from another server lands in the place."""
+        """Return the landing place of a sum from another server."""
 
 
 class _Seat(NamedTuple):
@@ -82,13 +81,7 @@ class _Seat(NamedTuple):
 
 
 def deter_reduce_scatter(
-    rank: Rank[Any, Any],
-    mesh: Plane,
-    ring: Plane,
-    places: TurnMemory,
-    total: Region,
-    *,
-    in_total: bool,
+    rank: AnyRank, mesh: Plane, ring: Plane, places: TurnMemory, total: Region, *, in_total: bool
 ) -> None:
     """Leave in `total` the sum of all ranks' chunks for this one. `in_total` says that the own
     chunk is added there; otherwise `total` is the place in which the first chunk comes that is
@@ -101,7 +94,7 @@ def deter_reduce_scatter(
 class _Turns:
     def __init__(
         self,
-        rank: Rank[Any, Any],
+        rank: AnyRank,
         mesh: Plane,
         ring: Plane,
         places: TurnMemory,
@@ -243,8 +236,8 @@ class _Turns:
 
 
 def _pairs(count: int, into: int, keep: int = -1) -> Iterator[list[tuple[int, int]]]:
-    """Return which part is added to which in every step, neighbours always, such that the sum ends
-    in `into` and `keep`, if it is another one, does not change.
+    """Return the pairs of neighbouring parts to add in every step, such that the sum ends in `into`
+    and `keep`, if it is another one, does not change.
     """
     left = list(range(count))
     while len(left) > 1:

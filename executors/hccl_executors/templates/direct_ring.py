@@ -21,28 +21,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from hccl_executors.templates.double_ring import parts_of_rings
 from hccl_executors.templates.ring import ring_barrier, ring_scatter
-from hccl_py.orchestration import Chunks, Plane, Rank, Region, Stream
+from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.region import pieces
-
-__all__ = [
-    "HelpedRing",
-    "direct_all_gather",
-    "direct_reduce_scatter",
-    "direct_scatter",
-    "helped_scatter",
-]
+from hccl_py.plugins.executor import AnyRank
 
 
 def direct_all_gather(
-    rank: Rank[Any, Any],
-    rings: Sequence[Plane],
-    work: Chunks,
-    out: Chunks,
-    source: Region | None = None,
+    rank: AnyRank, rings: Sequence[Plane], work: Chunks, out: Chunks, source: Region | None = None
 ) -> None:
     """Leave all slots in `out`; member i of level0 starts with slot i of `work`, exported memory at
     the same place of every rank, or with `source`, its own slot elsewhere.
@@ -56,11 +44,7 @@ def direct_all_gather(
 
 
 def direct_reduce_scatter(
-    rank: Rank[Any, Any],
-    rings: Sequence[Plane],
-    inputs: Chunks,
-    work: Chunks,
-    out: Region | None = None,
+    rank: AnyRank, rings: Sequence[Plane], inputs: Chunks, work: Chunks, out: Region | None = None
 ) -> None:
     """Reduce slot i of all `inputs` at member i of level0: in `out`, or in slot i of `work`,
     exported memory at the same place of every rank. `inputs` are left as they are, or are `work`.
@@ -74,7 +58,7 @@ def direct_reduce_scatter(
 
 
 def direct_scatter(
-    rank: Rank[Any, Any], rings: Sequence[Plane], work: Chunks, out: Region, root: int
+    rank: AnyRank, rings: Sequence[Plane], work: Chunks, out: Region, root: int
 ) -> None:
     """Leave slot i of `work` at member `root` of level0 in `out` of member i. No helpers."""
     with rank.fork(len(rings) - 1) as subs:
@@ -85,9 +69,7 @@ def direct_scatter(
             ring_scatter(stream, ring, part, ring.order.index(root), end)
 
 
-def helped_scatter(
-    rank: Rank[Any, Any], ring: Plane, inputs: Chunks, work: Chunks, root: int
-) -> None:
+def helped_scatter(rank: AnyRank, ring: Plane, inputs: Chunks, work: Chunks, root: int) -> None:
     """Leave slot i of the `inputs` of member `root` of level0 in slot i of `work` of member i."""
     order = ring.order
     sources, places = inputs.renumbered(order), work.renumbered(order)
@@ -95,7 +77,7 @@ def helped_scatter(
 
 
 @contextmanager
-def _helped(rank: Rank[Any, Any], rings: Sequence[Plane]) -> Iterator[list[HelpedRing]]:
+def _helped(rank: AnyRank, rings: Sequence[Plane]) -> Iterator[list[HelpedRing]]:
     """Yield the rings with their streams; main runs the last one and waits for the others."""
     first = len(rings) - 1
     with rank.fork(first) as subs:
@@ -111,7 +93,7 @@ class HelpedRing:
     are numbered as the ring goes.
     """
 
-    def __init__(self, rank: Rank[Any, Any], ring: Plane, lead: Stream, number: int) -> None:
+    def __init__(self, rank: AnyRank, ring: Plane, lead: Stream, number: int) -> None:
         self.rank, self.ring, self.lead, self.number = rank, ring, lead, number
         self.steps = int(ring.size) - 1
 

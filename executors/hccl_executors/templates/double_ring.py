@@ -13,24 +13,15 @@ sub stream q ring q. What A3 does is in aligned_rings.py.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hccl_executors.templates.ring import ring_all_gather, ring_reduce_scatter
-from hccl_py.orchestration import Chunks, Plane, Rank
+from hccl_py.orchestration import Chunks, Plane
 from hccl_py.orchestration.region import Mask
+from hccl_py.plugins.executor import AnyRank
 from hccl_py.values import IntArray
-
-__all__ = [
-    "Cut",
-    "elements_of_rings",
-    "parts_of_rings",
-    "reducible_parts_of_rings",
-    "rings_all_gather",
-    "rings_reduce_scatter",
-]
 
 REDUCE_ALIGN = 32
 """Bytes of which slots are multiples where ranks reduce parts of them."""
@@ -47,7 +38,7 @@ def parts_of_rings(
     return [part.renumbered(ring.order) for ring, part in parts]
 
 
-def rings_all_gather(rank: Rank[Any, Any], rings: Sequence[Plane], slots: Chunks) -> None:
+def rings_all_gather(rank: AnyRank, rings: Sequence[Plane], slots: Chunks) -> None:
     """Leave in every rank all slots; member i of level0 starts with slot i."""
     with rank.fork(len(rings) - 1) as subs:
         streams = (*subs, rank.main)
@@ -56,7 +47,7 @@ def rings_all_gather(rank: Rank[Any, Any], rings: Sequence[Plane], slots: Chunks
 
 
 def rings_reduce_scatter(
-    rank: Rank[Any, Any], rings: Sequence[Plane], slots: Chunks, cut: Cut = parts_of_rings
+    rank: AnyRank, rings: Sequence[Plane], slots: Chunks, cut: Cut = parts_of_rings
 ) -> None:
     """Leave in slot i of member i of level0 the reduction of all slots i; others are clobbered."""
     parts = cut(rings, slots)

@@ -1,4 +1,4 @@
-"""Doubling: partners exchange whole buffers, until everybody has everything; powers of two only.
+"""Doubling: partners exchange whole buffers, until every rank has everything; powers of two only.
 
     step s: partner r xor 2^s; copy the buffer beside (to the other CCL buffer, or scratch in graph
             mode), because the partner reads it while it changes; add the partner's to it
@@ -7,7 +7,7 @@ Both partners add the same two numbers, so all ranks end with the same bits. The
 reduce inline.
 
 Beside: the partner's buffer is brought beside, by a read or an RDMA write, and added from there; so
-links need not reduce, and nobody changes what is read.
+links need not reduce, and memory does not change while it is read.
 
 Direct: the sum is not staged but comes to be in user memory, with SDMA links and up to 8 ranks.
 
@@ -21,12 +21,9 @@ Cost for p = 2^k ranks and n bytes: k(α+nβ+nγ), for small data. Source: HCCL'
 alg_template/temp_all_reduce) and AllReduceDoublingLocalReduce (hcomm 8958adb, likewise).
 """
 
-from typing import Any
-
-from hccl_py.orchestration import Plane, Rank, Region, Stream, exchange
+from hccl_py.orchestration import Plane, Region, Stream, exchange
 from hccl_py.orchestration.transport import Link
-
-__all__ = ["direct_doubling_all_reduce", "doubling_all_reduce", "doubling_all_reduce_beside"]
+from hccl_py.plugins.executor import AnyRank
 
 
 def doubling_all_reduce(stream: Stream, plane: Plane, work: Region) -> None:
@@ -69,7 +66,7 @@ def _add(stream: Stream, partner: Link, work: Region) -> None:
         partner.rx_data_ack(stream)
 
 
-def direct_doubling_all_reduce(rank: Rank[Any, Any], plane: Plane) -> None:
+def direct_doubling_all_reduce(rank: AnyRank, plane: Plane) -> None:
     """Leave in user_out the reduction of all ranks' user_in; 2, 4 or 8 ranks."""
     main, data, total = rank.main, rank.user_in, rank.user_out
     shown = rank.ccl_in.head(data.size)

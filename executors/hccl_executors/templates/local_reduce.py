@@ -11,15 +11,13 @@ alg_template/temp_reduce_scatter).
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from hccl_executors.templates.mesh_meetings import nothing
-from hccl_py.orchestration import Rank, Region
-
-__all__ = ["local_halving", "local_tree"]
+from hccl_executors.templates.mesh_peers import empty_copy
+from hccl_py.orchestration import Region
+from hccl_py.plugins.executor import AnyRank
 
 
-def local_tree(rank: Rank[Any, Any], pieces: Sequence[Region]) -> None:
+def local_tree(rank: AnyRank, pieces: Sequence[Region]) -> None:
     """Leave in the first piece the reduction of all; the others hold partial results."""
     for step in rank.main.steps("local reduce", (len(pieces) - 1).bit_length()):
         width = 1 << step
@@ -30,7 +28,7 @@ def local_tree(rank: Rank[Any, Any], pieces: Sequence[Region]) -> None:
                 streams[i % len(streams)].reduce(into[i], piece)
 
 
-def local_halving(rank: Rank[Any, Any], pieces: Sequence[Region]) -> None:
+def local_halving(rank: AnyRank, pieces: Sequence[Region]) -> None:
     """Leave in the first piece the reduction of all; the others hold partial results. A step with
     k sums wakes k - 1 sub streams.
     """
@@ -39,9 +37,9 @@ def local_halving(rank: Rank[Any, Any], pieces: Sequence[Region]) -> None:
     for step in rank.main.steps("local reduce", steps):
         kept = 1 << (steps - 1 - step)
         into, added = left[:kept], left[kept:]
-        nothing(rank, pieces[0])
+        empty_copy(rank, pieces[0])
         with rank.fork(len(added) - 1) as subs:
             for stream, dst, src in zip((rank.main, *subs), into, added, strict=False):
                 stream.reduce(dst, src)
-        nothing(rank, pieces[0])
+        empty_copy(rank, pieces[0])
         left = into

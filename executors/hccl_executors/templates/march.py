@@ -30,26 +30,25 @@ cann-hcomm (b5f3e5b).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hccl_py.enums import Mode
-from hccl_py.orchestration import Chunks, Link, Rank, Region, Stream
+from hccl_py.orchestration import Chunks, Link, Region, Stream
 from hccl_py.orchestration.region import pieces
-
-__all__ = ["march_all_gather", "march_reduce_scatter"]
+from hccl_py.plugins.executor import AnyRank
 
 Pieces = list[Region]
-Take = Callable[[Rank[Any, Any], Stream, Link, Region], None]
+Take = Callable[[AnyRank, Stream, Link, Region], None]
 
 
 class Step(NamedTuple):
-    """What a device takes in a step, from the neighbour before and from the one behind."""
+    """The pieces that a device takes in a step, from the neighbours before and behind."""
 
     before: Pieces
     behind: Pieces | None = None
 
 
-def march_all_gather(rank: Rank[Any, Any], slots: Chunks) -> None:
+def march_all_gather(rank: AnyRank, slots: Chunks) -> None:
     """Leave in every device of a server all slots, in memory that neighbours reach; device d starts
     with slot d.
     """
@@ -66,7 +65,7 @@ def march_all_gather(rank: Rank[Any, Any], slots: Chunks) -> None:
     _March(rank).run(steps, _read)
 
 
-def march_reduce_scatter(rank: Rank[Any, Any], slots: Chunks, unit: int) -> None:
+def march_reduce_scatter(rank: AnyRank, slots: Chunks, unit: int) -> None:
     """Leave in slot d of device d the reduction of all slots d of its server; others are
     clobbered. Halves are whole elements of `unit` bytes.
     """
@@ -96,11 +95,11 @@ def _halves(parts: Pieces, unit: int) -> tuple[Pieces, Pieces]:
     )
 
 
-def _read(rank: Rank[Any, Any], stream: Stream, link: Link, part: Region) -> None:
+def _read(rank: AnyRank, stream: Stream, link: Link, part: Region) -> None:
     stream.copy(part, link.remote(part))
 
 
-def _reduce(rank: Rank[Any, Any], stream: Stream, link: Link, part: Region) -> None:
+def _reduce(rank: AnyRank, stream: Stream, link: Link, part: Region) -> None:
     """Add what the neighbour has; without inline reduce it lands beside."""
     if link.inline_reduce:
         stream.reduce(part, link.remote(part))
@@ -113,7 +112,7 @@ def _reduce(rank: Rank[Any, Any], stream: Stream, link: Link, part: Region) -> N
 class _March:
     """Both marches of a device, and what keeps them and the neighbours in step."""
 
-    def __init__(self, rank: Rank[Any, Any]) -> None:
+    def __init__(self, rank: AnyRank) -> None:
         self.rank, self.graph = rank, rank.mode is Mode.GRAPH
         plane = rank.level0
         self.sides = 1 if plane.size == 2 else 2
@@ -149,7 +148,7 @@ class _March:
         return found
 
     def _meet(self, subs: Sequence[Stream]) -> None:
-        """Tell those who read from this device that they may; wait until it may read itself."""
+        """Allow the readers of this device to go on; wait until it may read itself."""
         for stream, link, other in self._ways(subs):
             if self.graph:
                 other.post(stream, self.done)

@@ -11,15 +11,13 @@ the Acks and the transfers: HCCL's mesh templates of op-base mode on Atlas A2.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from hccl_py.orchestration import Chunks, Plane, Rank, Region
+from hccl_py.orchestration import Chunks, Plane, Region
+from hccl_py.plugins.executor import AnyRank
 from hccl_py.values import RankInt
 
-__all__ = ["mesh_all_gather", "mesh_reduce_scatter"]
 
-
-def mesh_reduce_scatter(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, land: Region) -> None:
+def mesh_reduce_scatter(rank: AnyRank, plane: Plane, chunks: Chunks, land: Region) -> None:
     """Leave in `land` (exported, the same place at every rank) the reduction of all ranks' chunk r.
 
     With inline reduce the peers' chunks are added as they arrive: atomically, in an open order, so
@@ -46,7 +44,7 @@ def mesh_reduce_scatter(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, land
                 rank.main.reduce(mine, slots[peer].head(mine.size))
 
 
-def _meet(rank: Rank[Any, Any], plane: Plane, peers: Sequence[RankInt]) -> None:
+def _meet(rank: AnyRank, plane: Plane, peers: Sequence[RankInt]) -> None:
     """Wait on a stream for each until all peers are ready."""
     with rank.fork(len(peers)) as subs:
         for sub, peer in zip(subs, peers, strict=True):
@@ -59,7 +57,7 @@ def _slots(memory: Region, size: RankInt, n: int) -> Chunks:
     return memory.head(size * n).split(n, align=1)
 
 
-def mesh_all_gather(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, land: Region) -> None:
+def mesh_all_gather(rank: AnyRank, plane: Plane, chunks: Chunks, land: Region) -> None:
     """Leave in `chunks` what every rank has in its `land`, an exported place, the same for all."""
     with rank.main.phase("all-gather"):
         _meet(rank, plane, [peer for peer, _ in plane.others()])

@@ -1,4 +1,4 @@
-"""Collect in a mesh: everybody's chunk r comes to rank r and lies there beside the others, for a
+"""Collect in a mesh: chunk r of every rank comes to rank r and lies there beside the others, for a
 local reduce in a fixed order; for SDMA links.
 
     place k of rank r has the chunk of the rank k + 1 below
@@ -11,13 +11,12 @@ Cost for p ranks and n bytes: α + nβ/p; β is per link, links are parallel. So
 ReduceScatterLocalReduce (hcomm b5f3e5b, alg_template/temp_reduce_scatter).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from hccl_executors.templates.mesh_meetings import meet, nothing, sides
-from hccl_py.orchestration import Chunks, Plane, Rank, Region
+from hccl_executors.templates.mesh_peers import empty_copy, exchange_acks, peer_assignments
+from hccl_py.orchestration import Chunks, Plane, Region
+from hccl_py.plugins.executor import AnyRank
 from hccl_py.values import RankInt
-
-__all__ = ["ALIGN", "Places", "collect_beside"]
 
 ALIGN = 16384
 """HCCL_MIN_SLICE_ALIGN_910B: bytes to which slices of A2 and A3 are rounded up."""
@@ -30,8 +29,8 @@ SMALL = 32 << 10
 
 
 class Places(NamedTuple):
-    """Where chunks of `size` bytes lie in `memory` of p members; `whole` is what a rank's chunk has
-    in all rounds, which shifts the places of its owner.
+    """Places of chunks of `size` bytes in `memory` of p members; `whole` has the bytes of a rank's
+    chunk in all rounds, which shifts the places of its owner.
     """
 
     memory: Region
@@ -60,20 +59,20 @@ class Places(NamedTuple):
 
 
 def collect_beside(
-    rank: Rank[Any, Any], plane: Plane, chunks: Chunks, mine: Region, places: Places
+    rank: AnyRank, plane: Plane, chunks: Chunks, mine: Region, places: Places
 ) -> list[Region]:
-    """Leave in `mine` the own chunk, and everybody else's chunk r in places of rank r, which are
+    """Leave in `mine` the own chunk, and chunk r of every peer in places of rank r, which are
     returned. Main serves the last peer; the last sub stream copies the own chunk as well, or main
     in the end where that overwrites a chunk of the input that goes elsewhere: in place, which
     HCCL's does not look at.
     """
     p, empty = int(plane.size), places.memory
-    members = sides(rank, plane, by_main=True)
+    members = peer_assignments(rank, plane, by_main=True)
     with rank.main.phase("collect"):
-        nothing(rank, empty)
+        empty_copy(rank, empty)
         with rank.fork(max(p - 2, 0)):
-            meet(members)
-        nothing(rank, empty)
+            exchange_acks(members)
+        empty_copy(rank, empty)
         with rank.fork() as subs:
             for k, (stream, peer, link) in enumerate(members):
                 stream.copy(link.remote(places.of(peer)[k]), chunks[peer])
@@ -81,7 +80,7 @@ def collect_beside(
                 link.rx_data_signal(stream)
             if not rank.is_in_place:
                 (subs[-1] if subs else rank.main).copy(mine, chunks[plane.id])
-        nothing(rank, empty)
+        empty_copy(rank, empty)
         if rank.is_in_place:
             rank.main.copy(mine, chunks[plane.id])
     return places.of(plane.id)

@@ -1,5 +1,5 @@
-"""All-reduce over a mesh whose sums do not depend on timing: everybody's chunk r comes to rank r,
-beside the others, is reduced there by halves, and is read by everybody; for SDMA links and a power
+"""All-reduce over a mesh whose sums do not depend on timing: chunk r of every rank comes to rank r,
+beside the others, is reduced there by halves, and is read by all ranks; for SDMA links and a power
 of two.
 
 Memory as large as the data has p slots, slot r for the own chunk of rank r, whose sum ends there.
@@ -16,15 +16,12 @@ Cost for p ranks and n bytes: 2α + 2nβ/p + (p - 1)/p·nγ, as main adds alone.
 AllReduceLocalReduce (hcomm b5f3e5b, alg_template/temp_all_reduce).
 """
 
-from typing import Any
-
 from hccl_executors.templates.chunk_mesh import read_all
 from hccl_executors.templates.mesh_collect import ALIGN, ON_CHIP
-from hccl_executors.templates.mesh_meetings import meet, nothing, sides
-from hccl_py.orchestration import Plane, Rank, Region
+from hccl_executors.templates.mesh_peers import empty_copy, exchange_acks, peer_assignments
+from hccl_py.orchestration import Plane, Region
+from hccl_py.plugins.executor import AnyRank
 from hccl_py.values import RankInt
-
-__all__ = ["collected_all_reduce", "cut", "fits"]
 
 
 def cut(size: int, p: int, unit: int) -> int:
@@ -36,7 +33,7 @@ def cut(size: int, p: int, unit: int) -> int:
 
 
 def fits(size: int, p: int, unit: int) -> bool:
-    """Return whether memory as large as the data has room for the slots."""
+    """True if memory as large as the data has room for the slots."""
     return _chunk(size, p, cut(size, p, unit)) * (p - 1) <= size
 
 
@@ -45,7 +42,7 @@ def _chunk(size: int, p: int, align: int) -> int:
     return -(-each // align) * align
 
 
-def collected_all_reduce(rank: Rank[Any, Any], plane: Plane, memory: Region, unit: int) -> None:
+def collected_all_reduce(rank: AnyRank, plane: Plane, memory: Region, unit: int) -> None:
     """Leave in user_out the sum of all ranks' user_in; `memory` is exported."""
     p, size = int(plane.size), int(rank.user_in.size)
     align = cut(size, p, unit)
@@ -59,13 +56,13 @@ def collected_all_reduce(rank: Rank[Any, Any], plane: Plane, memory: Region, uni
 
     with rank.main.phase("collect"):
         rank.main.copy(slot(plane.id, _own(plane.id, p)), inputs[plane.id])
-        members = sides(rank, plane, by_main=True)
+        members = peer_assignments(rank, plane, by_main=True)
         with rank.fork():
-            meet(members)
-            nothing(rank, memory)
-        nothing(rank, memory)
+            exchange_acks(members)
+            empty_copy(rank, memory)
+        empty_copy(rank, memory)
         with rank.fork():
-            nothing(rank, memory)
+            empty_copy(rank, memory)
             for k, (stream, peer, link) in enumerate(members, 1):
                 if k == p - 1:
                     stream.reduce(link.remote(slot(peer, _own(peer, p))), inputs[peer])
@@ -74,8 +71,8 @@ def collected_all_reduce(rank: Rank[Any, Any], plane: Plane, memory: Region, uni
                     stream.copy(link.remote(slot(peer, place)), inputs[peer])
                 link.tx_data_signal(stream)
                 link.rx_data_signal(stream)
-            nothing(rank, memory)
-        nothing(rank, memory)
+            empty_copy(rank, memory)
+        empty_copy(rank, memory)
     me = int(plane.id)
     with rank.main.phase("local reduce"):
         for into, added in _sums(me, p):
@@ -91,7 +88,7 @@ def _own(owner: RankInt, p: int) -> RankInt:
 
 
 def _sums(me: int, p: int) -> list[tuple[int, int]]:
-    """Return which slot is added to which, so that the sum ends in the own one: first what exceeds
+    """Return the pairs of slots to add, so that the sum ends in the own one: first the slots beyond
     a power of two, then half to half.
     """
     kept = 1 << ((p - 1).bit_length() - 1)

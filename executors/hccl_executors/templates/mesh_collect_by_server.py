@@ -1,5 +1,5 @@
-"""Collect and add, server by server: everybody's chunks come to lie beside each other and are added
-by halves, while those of the next server come; then the same between servers.
+"""Collect and add, server by server: the chunks of all ranks come to lie beside each other and are
+added by halves, while those of the next server come; then the same between servers.
 
 n ranks in each of S servers; rank l of server j has n places for each server, all of one size:
 
@@ -24,13 +24,11 @@ alg_template/temp_reduce_scatter).
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
-from hccl_executors.templates.mesh_meetings import Side, meet, nothing
-from hccl_py.orchestration import Chunks, Plane, Rank, Region, Stream
+from hccl_executors.templates.mesh_peers import PeerAssignment, empty_copy, exchange_acks
+from hccl_py.orchestration import Chunks, Plane, Region, Stream
+from hccl_py.plugins.executor import AnyRank
 from hccl_py.values import RankInt
-
-__all__ = ["HELPERS", "collect_between", "collect_inside", "streams_needed"]
 
 HELPERS = 3
 """Sub streams that help the one that adds."""
@@ -53,42 +51,38 @@ def _power(n: int) -> int:
 
 
 def collect_inside(
-    rank: Rank[Any, Any], mesh: Plane, chunks: Sequence[Chunks], place: Place, shift: int
+    rank: AnyRank, mesh: Plane, chunks: Sequence[Chunks], place: Place, shift: int
 ) -> None:
     """Leave in place l + shift of every server g the sum of this server's chunks (g, l); `chunks`
     has those of each server.
     """
     n, adder = int(mesh.size), rank.subs[int(mesh.size) - 2]
-    nothing(rank, place(0, 0))
+    empty_copy(rank, place(0, 0))
     rank.wake(adder)
     for g in rank.main.steps("collect", len(chunks)):
         _exchange(rank, mesh, chunks[g], partial(place, g), shift)
         rank.join(adder)
-        nothing(rank, place(0, 0))
+        empty_copy(rank, place(0, 0))
         rank.wake(adder)
         size = chunks[g][mesh.id].size
         parts = [place(g, (mesh.id + shift + r) % n).head(size) for r in range(n)]
         _add(rank, adder, rank.subs[n - 1 : n - 1 + HELPERS], parts)
     rank.join(adder)
-    nothing(rank, place(0, 0))
+    empty_copy(rank, place(0, 0))
 
 
 def _exchange(
-    rank: Rank[Any, Any],
-    mesh: Plane,
-    chunks: Chunks,
-    place: Callable[[RankInt], Region],
-    shift: int,
+    rank: AnyRank, mesh: Plane, chunks: Chunks, place: Callable[[RankInt], Region], shift: int
 ) -> None:
-    """Bring everybody's chunk r to rank r, over all links at once; main serves the first peer."""
+    """Bring chunk r of every rank to rank r, over all links at once; main serves the first peer."""
     n, me = int(mesh.size), int(mesh.id)
     peers = [r for r in range(n) if r != me]
     streams = [rank.main, *rank.subs[: n - 2]]
-    sides = [Side(s, r, mesh[r]) for s, r in zip(streams, peers, strict=True)]
+    sides = [PeerAssignment(s, r, mesh[r]) for s, r in zip(streams, peers, strict=True)]
     rank.main.copy(place((2 * me + shift) % n).head(chunks[me].size), chunks[me])
     with rank.fork(n - 2):
-        meet(sides)
-    nothing(rank, place(0))
+        exchange_acks(sides)
+    empty_copy(rank, place(0))
     with rank.fork(n - 2):
         for stream, peer, link in sides:
             there = place((peer + me + shift) % n).head(chunks[peer].size)
@@ -98,13 +92,13 @@ def _exchange(
 
 
 def collect_between(
-    rank: Rank[Any, Any], ring: Plane, own: RankInt, chunks: Chunks, place: Place, held: RankInt
+    rank: AnyRank, ring: Plane, own: RankInt, chunks: Chunks, place: Place, held: RankInt
 ) -> None:
     """Leave in place `own` of this server the sum of what all servers have in place `held` of it;
     `chunks` says how large what is for each server is.
     """
     servers, me, main = int(ring.size), int(ring.id), rank.main
-    nothing(rank, place(0, 0))
+    empty_copy(rank, place(0, 0))
     with main.phase("collect between"):
         main.copy(place(2 * me % servers, own).head(chunks[me].size), _of(place, me, held, chunks))
         for g in range(servers):
@@ -119,7 +113,7 @@ def collect_between(
             if link.rdma:
                 link.tx_data_ack(main)
                 link.rx_data_ack(main)
-    nothing(rank, place(0, 0))
+    empty_copy(rank, place(0, 0))
     size = chunks[me].size
     parts = [place((me + g) % servers, own).head(size) for g in range(servers)]
     _add(rank, main, rank.subs[:HELPERS], parts)
@@ -129,9 +123,7 @@ def _of(place: Place, server: int, number: RankInt, chunks: Chunks) -> Region:
     return place(server, number).head(chunks[server].size)
 
 
-def _add(
-    rank: Rank[Any, Any], adder: Stream, helpers: Sequence[Stream], parts: list[Region]
-) -> None:
+def _add(rank: AnyRank, adder: Stream, helpers: Sequence[Stream], parts: list[Region]) -> None:
     """Leave in the first part the sum of all: the upper half is added to the lower one, again and
     again.
     """

@@ -1,9 +1,9 @@
 """Mesh in place: chunks lie at the same place in every rank's exported memory, and arrive there.
 
     all-gather:  everyone takes every peer's chunk at once
-    scatter:     the root lets everybody have their chunk, one after the other, and everybody takes
-                 it at once; main alone
-    gather:      the root takes everybody's chunk at once
+    scatter:     the root offers every rank its chunk, one after the other, and each takes it at
+                 once; main alone
+    gather:      the root takes the chunks of all ranks at once
 
 Reduce-scatter has a file of its own, mesh_reduce.py. A broadcast is a scatter and an all-gather, a
 reduce is a reduce-scatter and a gather, an all-reduce a reduce-scatter and an all-gather: see
@@ -11,33 +11,22 @@ two_levels.py, where another algorithm may come in between.
 
 p - 1 streams: p - 2 subs, and main for the last peer, or for the first in a gather. Over links of
 any kind. Cost for p ranks and n bytes: α + nβ/p each; β is per link, links are parallel. Barriers
-of all pairs, one after the other on main, cost (2p - 3)α where nobody has to wait otherwise.
+of all pairs, one after the other on main, cost (2p - 3)α where no rank has to wait otherwise.
 Sources: AllGatherMesh, AllGatherMeshAtomic, ScatterMesh and GatherMesh of HCCL (hcomm b5f3e5b,
 alg_template).
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from hccl_py.orchestration import Chunks, Link, Plane, Rank, Stream, exchange
+from hccl_py.orchestration import Chunks, Link, Plane, Stream, exchange
 from hccl_py.orchestration.exchange import rx_data, tx_data
+from hccl_py.plugins.executor import AnyRank
 from hccl_py.values import RankInt
-
-__all__ = [
-    "mesh_all_gather_by_main",
-    "mesh_all_gather_in_place",
-    "mesh_all_gather_meeting",
-    "mesh_barrier",
-    "mesh_gather",
-    "mesh_scatter",
-    "mesh_streams",
-    "mesh_subs",
-]
 
 
 @contextmanager
-def mesh_streams(rank: Rank[Any, Any], plane: Plane) -> Iterator[list[Stream]]:
+def mesh_streams(rank: AnyRank, plane: Plane) -> Iterator[list[Stream]]:
     """Wake a stream for every peer; wait for all at the end."""
     peers = int(plane.size) - 1
     with rank.fork(max(peers - 1, 0)) as subs:
@@ -45,14 +34,14 @@ def mesh_streams(rank: Rank[Any, Any], plane: Plane) -> Iterator[list[Stream]]:
 
 
 @contextmanager
-def mesh_subs(rank: Rank[Any, Any], plane: Plane) -> Iterator[list[tuple[Stream, RankInt, Link]]]:
+def mesh_subs(rank: AnyRank, plane: Plane) -> Iterator[list[tuple[Stream, RankInt, Link]]]:
     """The same; yield (stream, index, link) of each peer."""
     with mesh_streams(rank, plane) as streams:
         subs = zip(streams, plane.others(), strict=True)
         yield [(stream, index, link) for stream, (index, link) in subs]
 
 
-def mesh_all_gather_in_place(rank: Rank[Any, Any], plane: Plane, chunks: Chunks) -> None:
+def mesh_all_gather_in_place(rank: AnyRank, plane: Plane, chunks: Chunks) -> None:
     """Leave in every rank all chunks; rank r starts with chunk r."""
     with rank.main.phase("all-gather"), mesh_subs(rank, plane) as subs:
         for stream, peer, link in subs:
@@ -63,7 +52,7 @@ def mesh_all_gather_in_place(rank: Rank[Any, Any], plane: Plane, chunks: Chunks)
             _meet(stream, link)
 
 
-def mesh_all_gather_meeting(rank: Rank[Any, Any], plane: Plane, chunks: Chunks) -> None:
+def mesh_all_gather_meeting(rank: AnyRank, plane: Plane, chunks: Chunks) -> None:
     """The same over SDMA links, where streams meet between the Acks and the reads."""
     with rank.main.phase("all-gather"):
         mesh_acks(rank, plane)
@@ -74,9 +63,9 @@ def mesh_all_gather_meeting(rank: Rank[Any, Any], plane: Plane, chunks: Chunks) 
                 link.rx_data_signal(stream)
 
 
-def mesh_all_gather_by_main(rank: Rank[Any, Any], plane: Plane, chunks: Chunks) -> None:
-    """The same where main serves the last peer, whatever sub streams there are; over RDMA links, or
-    both kinds, without a meeting.
+def mesh_all_gather_by_main(rank: AnyRank, plane: Plane, chunks: Chunks) -> None:
+    """The same where main serves the last peer, even if there are sub streams for all; over RDMA
+    links, or both kinds, without a meeting.
     """
     count = max(int(plane.size) - 2, 0)
     with rank.main.phase("all-gather"):
@@ -97,17 +86,17 @@ def mesh_all_gather_by_main(rank: Rank[Any, Any], plane: Plane, chunks: Chunks) 
                 link.rx_data_signal(stream)
 
 
-def mesh_acks(rank: Rank[Any, Any], plane: Plane) -> None:
-    """Let everybody wait until all peers are ready."""
+def mesh_acks(rank: AnyRank, plane: Plane) -> None:
+    """Make every rank wait until all its peers are ready."""
     with mesh_subs(rank, plane) as subs:
         for stream, _, link in subs:
             link.tx_ack(stream)
             link.rx_ack(stream)
 
 
-def mesh_scatter(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, root: int) -> None:
-    """Leave chunk r of the root in chunk r of rank r. Nobody says that data has been read: the next
-    Ack does, or a barrier.
+def mesh_scatter(rank: AnyRank, plane: Plane, chunks: Chunks, root: int) -> None:
+    """Leave chunk r of the root in chunk r of rank r. No signal says that data has been read: the
+    next Ack does, or a barrier.
     """
     main = rank.main
     with main.phase("scatter"):
@@ -121,7 +110,7 @@ def mesh_scatter(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, root: int) 
             rx_data(main, plane[root], chunks[plane.id])
 
 
-def mesh_barrier(rank: Rank[Any, Any], plane: Plane) -> None:
+def mesh_barrier(rank: AnyRank, plane: Plane) -> None:
     """Wait for every peer, one after the other in order of rank."""
     me = int(plane.id)
     with rank.main.phase("barrier"):
@@ -130,7 +119,7 @@ def mesh_barrier(rank: Rank[Any, Any], plane: Plane) -> None:
                 _meet(rank.main, plane[peer])
 
 
-def mesh_gather(rank: Rank[Any, Any], plane: Plane, chunks: Chunks, root: int) -> None:
+def mesh_gather(rank: AnyRank, plane: Plane, chunks: Chunks, root: int) -> None:
     """Leave chunk r of rank r in chunk r of the root, whose main serves the first peer."""
     with rank.main.phase("gather"):
         if plane.id != root:

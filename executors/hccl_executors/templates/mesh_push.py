@@ -1,30 +1,26 @@
 """Push: every rank writes something to every other one, over as many streams as there are.
 
-Nobody reads from a peer, so sources may be memory that peers cannot reach, such as user memory in
-op-base mode, and links may be of any kind. Streams share the peers evenly; each posts all its Acks
-before it waits for one, so that nobody waits for a stream that is busy with another peer.
+Ranks do not read from peers, so sources may be memory that peers cannot reach, such as user memory
+in op-base mode, and links may be of any kind. Streams share the peers evenly; each posts all its
+Acks before it waits for one, so that no stream waits for one that is busy with another peer.
 
-    collect:  chunk i of everybody goes to rank i, side by side: reduced locally, in any order that
-              one likes, whenever all is there
+    collect:  chunk i of every rank goes to rank i, side by side: reduced locally, in any order,
+              once all chunks have come
 
 Cost for p ranks, n bytes and s streams: ceil((p-1)/s)α + (p-1)/s·nβ/p; β is per link, links are
 parallel. Source: HCCL's public documents of mesh (the direct-write step).
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from hccl_py.orchestration import Chunks, Link, Plane, Rank, Region, Stream
+from hccl_py.orchestration import Chunks, Link, Plane, Region, Stream
 from hccl_py.orchestration.region import SLICE_ALIGN
-
-__all__ = ["aligned", "beside", "collect", "mesh_push"]
+from hccl_py.plugins.executor import AnyRank
 
 Part = tuple[Link, Region, Region]
 
 
-def mesh_push(
-    rank: Rank[Any, Any], plane: Plane, what: Sequence[Region], where: Sequence[Region]
-) -> None:
+def mesh_push(rank: AnyRank, plane: Plane, what: Sequence[Region], where: Sequence[Region]) -> None:
     """Write what[i] to place where[i] of the member i + 1 below, for all members at once."""
     links = [link for _, link in plane.others()]
     parts = list(zip(links, what, where, strict=True))
@@ -34,11 +30,9 @@ def mesh_push(
             _push(stream, parts[i :: len(streams)])
 
 
-def collect(
-    rank: Rank[Any, Any], plane: Plane, chunks: Chunks, places: Sequence[Region]
-) -> list[Region]:
-    """Bring everybody's chunk r to rank r, but for the own one; return where they lie: places[i],
-    or its beginning, has that of the member i + 1 below. Places are exported.
+def collect(rank: AnyRank, plane: Plane, chunks: Chunks, places: Sequence[Region]) -> list[Region]:
+    """Bring chunk r of every peer to rank r and return their places: places[i], or its beginning,
+    has that of the member i + 1 below. Places are exported.
     """
     mine, peers = chunks[plane.id].size, [peer for peer, _ in plane.others()]
     with rank.main.phase("collect"):

@@ -26,15 +26,13 @@ where sums must not depend on timing.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from hccl_executors.templates.mesh_in_place import mesh_streams
-from hccl_py.orchestration import Chunks, Link, Plane, Rank, Stream, exchange
+from hccl_py.orchestration import Chunks, Link, Plane, Stream, exchange
+from hccl_py.plugins.executor import AnyRank
 
-__all__ = ["mesh_reduce_scatter_atomic", "mesh_reduce_scatter_in_turn"]
 
-
-def mesh_reduce_scatter_atomic(rank: Rank[Any, Any], plane: Plane, chunks: Chunks) -> None:
+def mesh_reduce_scatter_atomic(rank: AnyRank, plane: Plane, chunks: Chunks) -> None:
     """Leave in chunk r of rank r the reduction of all ranks' chunk r, added as they arrive; other
     chunks keep what they had. Links are SDMA.
     """
@@ -52,7 +50,7 @@ def mesh_reduce_scatter_atomic(rank: Rank[Any, Any], plane: Plane, chunks: Chunk
 
 
 @contextmanager
-def _mesh_ahead(rank: Rank[Any, Any], plane: Plane) -> Iterator[list[tuple[Stream, Link]]]:
+def _mesh_ahead(rank: AnyRank, plane: Plane) -> Iterator[list[tuple[Stream, Link]]]:
     """Wake a stream for every peer, main for the next one above if it serves one at all."""
     with mesh_streams(rank, plane) as streams:
         if streams and streams[-1] is rank.main:
@@ -61,7 +59,7 @@ def _mesh_ahead(rank: Rank[Any, Any], plane: Plane) -> Iterator[list[tuple[Strea
         yield list(zip(streams, peers, strict=True))
 
 
-def mesh_reduce_scatter_in_turn(rank: Rank[Any, Any], plane: Plane, chunks: Chunks) -> None:
+def mesh_reduce_scatter_in_turn(rank: AnyRank, plane: Plane, chunks: Chunks) -> None:
     """Leave in chunk r of rank r the reduction of all ranks' chunk r, in a fixed order; other
     chunks keep what they had.
     """

@@ -1,9 +1,9 @@
-"""Star over a mesh: all-reduce of small data at one rank, to which everybody writes at once, and
-from which everybody reads the sum; for SDMA links.
+"""Star over a mesh: all-reduce of small data at one rank, to which all others write at once, and
+from which all read the sum; for SDMA links.
 
     reduce         rank 0 puts its own data into its sum and lets all others write
-                   added       everybody adds to the sum, atomically, in an open order
-                   collected   everybody but rank 1 writes beside, rank 1 adds; then rank 0 folds
+                   added       every rank adds to the sum, atomically, in an open order
+                   collected   every rank but 1 writes beside, rank 1 adds; then rank 0 folds
                                what lies beside in half, time after time: the order is fixed
     broadcast      rank 0 lets all others read the sum
 
@@ -15,14 +15,11 @@ Cost for p ranks and n bytes: added 2(α + nβ) + nγ, where all add side by sid
 AllReduceReduceBcast and AllReduceLocalReduceBcast (hcomm b5f3e5b, alg_template/temp_all_reduce).
 """
 
-from typing import Any
-
-from hccl_py.orchestration import Plane, Rank, Region
-
-__all__ = ["star_all_reduce_added", "star_all_reduce_collected"]
+from hccl_py.orchestration import Plane, Region
+from hccl_py.plugins.executor import AnyRank
 
 
-def star_all_reduce_added(rank: Rank[Any, Any], plane: Plane, total: Region) -> None:
+def star_all_reduce_added(rank: AnyRank, plane: Plane, total: Region) -> None:
     """Leave in user_out the sum of all ranks' user_in, added in `total` of rank 0 as it comes;
     `total` is exported, and may be user_out itself.
     """
@@ -40,7 +37,7 @@ def star_all_reduce_added(rank: Rank[Any, Any], plane: Plane, total: Region) -> 
 
 
 def star_all_reduce_collected(
-    rank: Rank[Any, Any], plane: Plane, memory: Region, out: Region | None = None
+    rank: AnyRank, plane: Plane, memory: Region, out: Region | None = None
 ) -> None:
     """Leave in `out`, by default user_out, the sum of all members' user_in, added in a fixed order
     in `memory` of member 0: exported, with room for the data of every member but one.
@@ -66,7 +63,7 @@ def star_all_reduce_collected(
     _broadcast(rank, plane, total, out or rank.user_out)
 
 
-def _fold(rank: Rank[Any, Any], memory: Region, pieces: int) -> None:
+def _fold(rank: AnyRank, memory: Region, pieces: int) -> None:
     """Leave in the first of so many pieces the sum of all: first what exceeds a power of two, then
     the upper half, each in one task.
     """
@@ -79,7 +76,7 @@ def _fold(rank: Rank[Any, Any], memory: Region, pieces: int) -> None:
         pieces = kept
 
 
-def _broadcast(rank: Rank[Any, Any], plane: Plane, total: Region, out: Region) -> None:
+def _broadcast(rank: AnyRank, plane: Plane, total: Region, out: Region) -> None:
     main = rank.main
     with main.phase("broadcast"):
         if plane.id == 0:
@@ -93,7 +90,7 @@ def _broadcast(rank: Rank[Any, Any], plane: Plane, total: Region, out: Region) -
             first.tx_data_signal(main)
 
 
-def _let_all(rank: Rank[Any, Any], plane: Plane) -> None:
+def _let_all(rank: AnyRank, plane: Plane) -> None:
     """Let all members use this rank's memory at once, and wait until they have."""
     with rank.fork() as subs:
         peers = int(plane.size) - 1
@@ -102,7 +99,7 @@ def _let_all(rank: Rank[Any, Any], plane: Plane) -> None:
             plane[i].rx_data_signal(stream)
 
 
-def _copy(rank: Rank[Any, Any], dst: Region, src: Region) -> None:
+def _copy(rank: AnyRank, dst: Region, src: Region) -> None:
     """Copy, unless both are the caller's one buffer."""
     if not (rank.is_in_place and dst.buffer == rank.user_out.buffer):
         rank.main.copy(dst, src)

@@ -7,21 +7,18 @@ d is a rank's distance to the right of the root, L = ceil(log2 p).
     step 1 .. L - 2   d below 2^s lets d + 2^s read; so a rank has the buffer from the one whose
                       distance lacks the first 1 of d's binary digits
     step L - 1        as before, into user memory; who lets read copies to its own meanwhile, and
-                      so do those who have nobody to let read
+                      so do ranks without a reader
 
 Cost for p ranks and n bytes: L(α + nβ). Source: HCCL's BroadcastHD (hcomm b5f3e5b,
 alg_template/temp_broadcast/broadcast_oneshot.cc).
 """
 
-from typing import Any
-
-from hccl_executors.templates.mesh_meetings import nothing
-from hccl_py.orchestration import Link, Plane, Rank, Region
-
-__all__ = ["mesh_tree_broadcast"]
+from hccl_executors.templates.mesh_peers import empty_copy
+from hccl_py.orchestration import Link, Plane, Region
+from hccl_py.plugins.executor import AnyRank
 
 
-def mesh_tree_broadcast(rank: Rank[Any, Any], plane: Plane, work: Region, root: int) -> None:
+def mesh_tree_broadcast(rank: AnyRank, plane: Plane, work: Region, root: int) -> None:
     """Leave in user_out of every rank what the root has in user_in; `work` is exported and may be
     user_out itself. Three ranks or more.
     """
@@ -49,8 +46,8 @@ def mesh_tree_broadcast(rank: Rank[Any, Any], plane: Plane, work: Region, root: 
             _write(rank, other(step), work)
 
 
-def _write(rank: Rank[Any, Any], child: Link, work: Region) -> None:
-    nothing(rank, work)
+def _write(rank: AnyRank, child: Link, work: Region) -> None:
+    empty_copy(rank, work)
     with rank.fork() as (sub,):
         if not (rank.is_in_place and work.buffer == rank.user_out.buffer):
             sub.copy(work, rank.user_in)
@@ -59,14 +56,12 @@ def _write(rank: Rank[Any, Any], child: Link, work: Region) -> None:
         child.tx_data_signal(rank.main)
 
 
-def _let_write(rank: Rank[Any, Any], parent: Link) -> None:
+def _let_write(rank: AnyRank, parent: Link) -> None:
     parent.tx_ack(rank.main)
     parent.rx_data_signal(rank.main)
 
 
-def _let_read(
-    rank: Rank[Any, Any], child: Link, work: Region, *, is_last: bool, is_root: bool
-) -> None:
+def _let_read(rank: AnyRank, child: Link, work: Region, *, is_last: bool, is_root: bool) -> None:
     if not is_last:
         child.tx_ack(rank.main)
         child.rx_data_signal(rank.main)
@@ -76,15 +71,15 @@ def _let_read(
             sub.copy(rank.user_out, work)
         child.tx_ack(rank.main)
         child.rx_data_signal(rank.main)
-    nothing(rank, work)
+    empty_copy(rank, work)
 
 
-def _read(rank: Rank[Any, Any], parent: Link, work: Region, *, is_last: bool) -> None:
+def _read(rank: AnyRank, parent: Link, work: Region, *, is_last: bool) -> None:
     parent.rx_ack(rank.main)
     rank.main.copy(rank.user_out if is_last else work, parent.remote(work))
     parent.tx_data_signal(rank.main)
 
 
-def _deliver(rank: Rank[Any, Any], work: Region) -> None:
+def _deliver(rank: AnyRank, work: Region) -> None:
     if work.buffer != rank.user_out.buffer:
         rank.main.copy(rank.user_out, work)

@@ -8,8 +8,8 @@ p - 1 times in all.
     scatter,        step s, w = 2^s: the first w ranks from the root on send to r + w the chunks of
                                      ranks r + w, r + 3w, .. as far as there are any
 
-Chunks go one by one, also where they are neighbours. Empty ones do not go, and who has none to send
-in a step, or none to receive, has no signals for it. Links are those of NHR; its chunks are ordered
+Chunks go one by one, also where they are neighbours. Empty ones do not go, and a rank with none to
+send or to receive in a step has no signals for it. Links are those of NHR; its chunks are ordered
 the other way round. All-reduce cuts no chunk of less than 128 KiB: small data is one chunk, which
 is reduced over a tree and comes back over another one.
 
@@ -30,17 +30,6 @@ from hccl_py.orchestration.exchange import rx_data, tx_data
 from hccl_py.orchestration.region import SLICE_ALIGN, pieces
 from hccl_py.values import PerBool, RankInt, values_of
 
-__all__ = [
-    "SMALL_SLICE",
-    "nb_all_gather",
-    "nb_all_reduce",
-    "nb_broadcast",
-    "nb_broadcast_in_parts",
-    "nb_reduce_scatter",
-    "nb_scatter",
-    "nb_tree_limit",
-]
-
 LATENCY_US = 60
 """What HCCL counts for a step when it weighs the tree against parts."""
 
@@ -53,7 +42,7 @@ SMALL_SLICE = 128 << 10
 
 
 class _Step(NamedTuple):
-    """What a rank sends and receives in a step, and whether that is anything."""
+    """The chunks that a rank sends and receives in a step, and whether they have any bytes."""
 
     send: list[Region]
     recv: list[Region]
@@ -120,7 +109,7 @@ def _step(send: list[Region], recv: list[Region]) -> _Step:
 
 
 def _is_anything(regions: list[Region]) -> bool:
-    """Return whether there are any bytes; batches part where only some ranks have them."""
+    """True if there are any bytes; batches part where only some ranks have them."""
     sizes = [values_of(region.size) for region in regions]
     return bool(PerBool.of(sum(sizes) > 0))
 

@@ -10,10 +10,9 @@ chunk is moved p - 1 times in all.
     gather:                                 scatter backwards
 
 The first two move (p - 1 + w) div 2w chunks in a step, in the order of their places. Chunks of a
-step lie 2w apart. Where nobody
-minds whose chunk is which (all-reduce, broadcast, reduce), chunks get other places, such that those
-that travel together lie side by side and are one task: 3 instead of 7 tasks for 8 ranks, 5 instead
-of 31 for 32, 4 instead of 11 for 12.
+step lie 2w apart. Where the owners of chunks do not matter (all-reduce, broadcast, reduce), chunks
+get other places, such that chunks that travel together lie side by side and are one task: 3 instead
+of 7 tasks for 8 ranks, 5 instead of 31 for 32, 4 instead of 11 for 12.
 
 On A3, and in some executors of A2, neighbours also meet after every step of a reduce-scatter over
 RDMA (`meeting`): a barrier, one α more for each.
@@ -32,22 +31,6 @@ from hccl_executors.templates.signals import barrier
 from hccl_executors.templates.tree import tree_broadcast, tree_reduce
 from hccl_py.orchestration import Chunks, Plane, Region, Stream, exchange
 from hccl_py.values import RankInt
-
-__all__ = [
-    "ONE_SHOT_ALL_REDUCE",
-    "ONE_SHOT_BROADCAST",
-    "nhr_all_gather",
-    "nhr_all_reduce",
-    "nhr_all_reduce_chunks",
-    "nhr_all_reduce_one_shot",
-    "nhr_broadcast",
-    "nhr_broadcast_in_parts",
-    "nhr_gather",
-    "nhr_order",
-    "nhr_reduce",
-    "nhr_reduce_scatter",
-    "nhr_scatter",
-]
 
 ONE_SHOT_ALL_REDUCE = 256 << 10
 """Bytes up to which HCCL reduces and broadcasts whole buffers over trees."""
@@ -103,7 +86,7 @@ def nhr_all_reduce(stream: Stream, plane: Plane, work: Region, *, meeting: bool 
 def nhr_all_reduce_chunks(
     stream: Stream, plane: Plane, chunks: Chunks, *, meeting: bool = False
 ) -> None:
-    """The same for data that is cut: whose chunk is which does not matter."""
+    """The same for data that is cut, where the owners of chunks do not matter."""
     chunks = chunks.renumbered(nhr_order(int(plane.size)))
     nhr_reduce_scatter(stream, plane, chunks, meeting=meeting)
     nhr_all_gather(stream, plane, chunks)
@@ -195,7 +178,7 @@ def _renumbered(work: Region, p: int) -> Chunks:
 
 @lru_cache(maxsize=64)
 def nhr_order(p: int) -> tuple[int, ...]:
-    """Return the place of every chunk such that those that travel together are neighbours.
+    """Return the place of every chunk such that chunks that travel together are neighbours.
 
     As long as several chunks travel together: in every block, chunks at even places move to its
     first half, the others to its second. For powers of two that reverses bits.

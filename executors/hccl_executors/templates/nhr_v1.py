@@ -45,20 +45,11 @@ from hccl_py.orchestration.exchange import rx_data, tx_data
 from hccl_py.orchestration.subplane import Subplane
 from hccl_py.values import IntArray, PerBool, PerRank, RankInt, values_of
 
-__all__ = [
-    "Grid",
-    "nhr_v1_all_gather",
-    "nhr_v1_all_reduce",
-    "nhr_v1_broadcast",
-    "nhr_v1_peers",
-    "nhr_v1_reduce_scatter",
-]
-
 NEAR = 5
 """By less than this the sides of a rectangle may differ."""
 
 
-class Grid(NamedTuple):
+class RankGrid(NamedTuple):
     """The lengths of the rows, and the columns that all of them have."""
 
     lengths: tuple[int, ...]
@@ -66,7 +57,7 @@ class Grid(NamedTuple):
 
     @staticmethod
     @lru_cache(maxsize=64)
-    def of(members: int) -> Grid:
+    def of(members: int) -> RankGrid:
         """Lay members out."""
         side = isqrt(members)
         rows, columns = side, side
@@ -76,11 +67,11 @@ class Grid(NamedTuple):
             else:
                 rows -= 1
         if columns - rows < NEAR:
-            return Grid((columns,) * rows, columns)
+            return RankGrid((columns,) * rows, columns)
         left = members - side * side
         height = side + (left >= side)
         extra = left - side if left >= side else left
-        return Grid((side + 1,) * extra + (side,) * (height - extra), side)
+        return RankGrid((side + 1,) * extra + (side,) * (height - extra), side)
 
     @property
     def starts(self) -> list[int]:
@@ -107,7 +98,7 @@ class Grid(NamedTuple):
 
 def nhr_v1_peers(index: int, size: int) -> list[int]:
     """Return a member's neighbours in all rings that it may be in: a link pattern."""
-    grid = Grid.of(size)
+    grid = RankGrid.of(size)
     row, place = (int(column[index]) for column in grid.places())
     mine = grid.rows()[row]
     found = {mine[(place + way) % len(mine)] for way in (1, -1)}
@@ -139,7 +130,7 @@ def nhr_v1_reduce_scatter(stream: Stream, plane: Plane, chunks: Chunks) -> None:
     """
     if plane.size == 1:
         return
-    at, grid = _At(plane), Grid.of(int(plane.size))
+    at, grid = _At(plane), RankGrid.of(int(plane.size))
     ring_reduce_scatter(stream, at.column(extra=True), _blocks(chunks, grid.lengths))
     inner = Subplane(plane, [row[: grid.width] for row in grid.rows()])
     parts = [1] * (grid.width - 1)
@@ -189,11 +180,11 @@ def nhr_v1_broadcast(stream: Stream, plane: Plane, work: Region, root: int) -> N
 
 
 class _At:
-    """Where a rank is in the grid, and its rings."""
+    """The position of a rank in the grid, and its rings."""
 
     def __init__(self, plane: Plane) -> None:
         self.plane = plane
-        self.grid = Grid.of(int(plane.size))
+        self.grid = RankGrid.of(int(plane.size))
         me, (row, place) = values_of(plane.id), self.grid.places()
         self.number, self.place = PerRank.of(row[me]), PerRank.of(place[me])
         self.start = PerRank.of(np.array(self.grid.starts)[row[me]])
@@ -204,12 +195,12 @@ class _At:
         return Subplane(self.plane, self.grid.columns(extra=extra))
 
     def is_beside_extra(self) -> bool:
-        """Whether a rank is an extra member or the one before it."""
+        """True for an extra member and for the one before it."""
         has_extra = np.array(self.grid.lengths)[values_of(self.number)] > self.grid.width
         return bool(PerBool.of(has_extra & (values_of(self.place) >= self.grid.width - 1)))
 
 
-class _Blocks:
+class _UnevenBlocks:
     """Neighbouring chunks taken several at once, with as many in block k as `lengths[k]` says, from
     a block on that may differ by rank. What comes after the last one is empty.
     """
@@ -230,7 +221,7 @@ class _Blocks:
 
 
 def _blocks(chunks: Chunks, lengths: object, first: RankInt = 0) -> Chunks:
-    return cast(Chunks, _Blocks(chunks, np.asarray(lengths), first))  # rings only index them
+    return cast(Chunks, _UnevenBlocks(chunks, np.asarray(lengths), first))  # rings only index them
 
 
 def _merged(chunks: Chunks, starts: IntArray, lengths: IntArray) -> Chunks | None:
@@ -245,7 +236,7 @@ def _merged(chunks: Chunks, starts: IntArray, lengths: IntArray) -> Chunks | Non
     return Chunks(chunks.buffer, offsets, sizes - offsets, chunks.row, chunks.link)
 
 
-def _parts_of_columns(work: Region, grid: Grid) -> Chunks:
+def _parts_of_columns(work: Region, grid: RankGrid) -> Chunks:
     """Return a part for every column, and an empty one for extra members."""
     parts = work.split(grid.width)
     none = np.zeros((len(parts.offsets), 1), np.int64)

@@ -6,7 +6,7 @@
 Every step is a permutation, so no link and no rank is used twice at a time. A step with `prev` and
 `next`, over links of any kind:
 
-    Ack to prev, from next       you may write into mine; over SDMA nobody does
+    Ack to prev, from next       you may write into mine; not used over SDMA
     write (RDMA), DataSignal     to next: it is there, or may be read
     DataSignal, read (SDMA)      from prev
     Ack to prev, from next       I have it
@@ -29,47 +29,36 @@ Source: HCCL's AlltoAllVPairWise, AlltoAllVStagedPairwise and AlltoAllVStagedMes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from hccl_executors.templates.signals import barrier
 from hccl_py.enums import Buffer
-from hccl_py.orchestration import Link, Plane, Rank, Region, Stream
+from hccl_py.orchestration import Link, Plane, Region, Stream
+from hccl_py.plugins.executor import AnyRank
 from hccl_py.values import PerRank, RankInt, values_of
-
-__all__ = [
-    "PeerParts",
-    "Pieces",
-    "Received",
-    "Sent",
-    "mesh_all_to_all",
-    "pairwise_all_to_all",
-    "pairwise_in_pieces",
-    "rx_parts",
-    "tx_parts",
-]
 
 Pieces = Sequence[Region]
 """Where parts lie, in order."""
 
 
 class Sent(NamedTuple):
-    """What goes to a peer: where it lies here, and where it belongs in the peer's memory."""
+    """A part for a peer: its place here, and its destination in the peer's memory."""
 
     here: Pieces
     there: Pieces
 
 
 class Received(NamedTuple):
-    """What comes from a peer: where it lies in the peer's memory, and where it belongs here."""
+    """A part from a peer: its place in the peer's memory, and its destination here."""
 
     there: Pieces
     here: Pieces
 
 
 class PeerParts(Protocol):
-    """Where the parts of an all-to-all lie, by index of the peer in the plane."""
+    """Places of the parts of an all-to-all, by index of the peer in the plane."""
 
     def sent(self, to: RankInt) -> Sent:
         """Return the part for a peer."""
@@ -81,7 +70,7 @@ class PeerParts(Protocol):
         """Copy the part of the rank itself."""
 
 
-def pairwise_all_to_all(rank: Rank[Any, Any], plane: Plane, parts: PeerParts) -> None:
+def pairwise_all_to_all(rank: AnyRank, plane: Plane, parts: PeerParts) -> None:
     """Exchange parts with all members, one after the other, from place to place: ZCopy."""
     parts.keep(rank.main)
     size = int(plane.size)
@@ -91,7 +80,7 @@ def pairwise_all_to_all(rank: Rank[Any, Any], plane: Plane, parts: PeerParts) ->
         barrier(rank.main, plane[frm], plane[to])
 
 
-def mesh_all_to_all(rank: Rank[Any, Any], plane: Plane, parts: PeerParts) -> None:
+def mesh_all_to_all(rank: AnyRank, plane: Plane, parts: PeerParts) -> None:
     """Exchange parts with all members at once, from place to place: main with the next member, a
     sub stream with each of the others.
     """
@@ -105,7 +94,7 @@ def mesh_all_to_all(rank: Rank[Any, Any], plane: Plane, parts: PeerParts) -> Non
             barrier(stream, link, link)
 
 
-def pairwise_in_pieces(rank: Rank[Any, Any], plane: Plane, parts: PeerParts) -> None:
+def pairwise_in_pieces(rank: AnyRank, plane: Plane, parts: PeerParts) -> None:
     """Exchange parts with all members, one after the other, through the CCL buffers: BCopy."""
     parts.keep(rank.main)
     size, most = int(plane.size), rank.ccl_bytes
@@ -140,7 +129,7 @@ def _exchange(stream: Stream, prev: Link, following: Link, received: Received, s
     rx_parts(stream, prev, received)
 
 
-class _Piece(NamedTuple):
+class _StagedPiece(NamedTuple):
     """A piece of some parts: where it lies among them, and in a CCL buffer; all of its bytes."""
 
     data: Pieces
@@ -155,7 +144,7 @@ class _Piece(NamedTuple):
 
 
 def _through_buffers(
-    rank: Rank[Any, Any], rx: Link | None, tx: Link | None, received: _Piece, sent: _Piece
+    rank: AnyRank, rx: Link | None, tx: Link | None, received: _StagedPiece, sent: _StagedPiece
 ) -> None:
     """Exchange one piece; without a link there is nothing to receive, or to send."""
     main, into, out_of = rank.main, Buffer.CCL_OUT, Buffer.CCL_IN
@@ -172,11 +161,11 @@ def _through_buffers(
 
 
 def _pieces(parts: Pieces, most: int) -> int:
-    """Return how many pieces of so many bytes parts have together; splits the batch."""
+    """Return the number of pieces of so many bytes in both parts together; splits the batch."""
     return int(PerRank.of(-(-sum(values_of(part.size) for part in parts) // most)))
 
 
-def _piece(parts: Pieces, number: int, most: int) -> _Piece:
+def _piece(parts: Pieces, number: int, most: int) -> _StagedPiece:
     """Return one of the pieces: bytes number·most .. of parts that are seen as one after the
     other.
     """
@@ -190,4 +179,4 @@ def _piece(parts: Pieces, number: int, most: int) -> _Piece:
         staged.append(Region(Buffer.CCL_IN, PerRank.of(first - low), size))
         begin = end
     total = PerRank.of(np.clip(begin, low, low + most) - low)
-    return _Piece(data, staged, total)
+    return _StagedPiece(data, staged, total)

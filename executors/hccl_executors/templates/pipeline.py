@@ -37,18 +37,17 @@ alg_template).
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from hccl_executors.templates.mesh_meetings import nothing
+from hccl_executors.templates.mesh_peers import empty_copy
 from hccl_executors.templates.signals import barrier
-from hccl_py.orchestration import Chunks, Link, Plane, Rank, Region
+from hccl_py.orchestration import Chunks, Link, Plane, Region
+from hccl_py.plugins.executor import AnyRank
 from hccl_py.values import RankInt
-
-__all__ = ["pipeline_all_gather", "pipeline_all_reduce", "pipeline_reduce_scatter"]
 
 
 def pipeline_all_gather(
-    rank: Rank[Any, Any],
+    rank: AnyRank,
     mesh: Plane,
     ring: Plane,
     slots: Chunks,
@@ -64,11 +63,11 @@ def pipeline_all_gather(
     this rank's own is in its place.
     """
     way = -1 if backwards else 1
-    _Pipeline(rank, mesh, ring, way=way, ring_on_main=backwards).all_gather(slots, images)
+    _MeshRingPipeline(rank, mesh, ring, way=way, ring_on_main=backwards).all_gather(slots, images)
 
 
 def pipeline_reduce_scatter(
-    rank: Rank[Any, Any],
+    rank: AnyRank,
     mesh: Plane,
     ring: Plane,
     slots: Chunks,
@@ -76,16 +75,16 @@ def pipeline_reduce_scatter(
     *,
     pull: bool = False,
 ) -> Region:
-    """Return where, in one of the blocks, the reduction of all ranks' slot j·n + i is.
+    """Leave the reduction of all ranks' slot j·n + i in one of the blocks; return its place.
 
     `slots` are read on this rank only, by `pull` by its peers instead, which then need not write to
     each other. `images` are of three blocks, as for all-gather, or of one that holds all slots.
     """
-    return _Pipeline(rank, mesh, ring, way=-1).reduce_scatter(slots, images, pull=pull)
+    return _MeshRingPipeline(rank, mesh, ring, way=-1).reduce_scatter(slots, images, pull=pull)
 
 
 def pipeline_all_reduce(
-    rank: Rank[Any, Any],
+    rank: AnyRank,
     mesh: Plane,
     ring: Plane,
     inputs: Chunks,
@@ -97,28 +96,22 @@ def pipeline_all_reduce(
     Both are touched on this rank only. `images` are of two blocks, as for all-gather; or of one
     that holds all slots, and `outputs` are exported.
     """
-    pipeline = _Pipeline(rank, mesh, ring, way=-1, ring_on_main=True)
+    pipeline = _MeshRingPipeline(rank, mesh, ring, way=-1, ring_on_main=True)
     done = pipeline.reduce_scatter(inputs, images)
     if len(images) == 1:
         rank.main.copy(outputs[pipeline.own], done)
         pipeline.all_gather(outputs)
         return
-    nothing(rank, done)
+    empty_copy(rank, done)
     held = (int(ring.size) - 1) % 2
     pipeline.all_gather(outputs, (images[held], images[1 - held]))
 
 
-class _Pipeline:
+class _MeshRingPipeline:
     """The streams of a rank, the slots of this server, and which way data goes round the ring."""
 
     def __init__(
-        self,
-        rank: Rank[Any, Any],
-        mesh: Plane,
-        ring: Plane,
-        *,
-        way: int,
-        ring_on_main: bool = False,
+        self, rank: AnyRank, mesh: Plane, ring: Plane, *, way: int, ring_on_main: bool = False
     ) -> None:
         n, first = int(mesh.size), ring.id * mesh.size
         self.rank, self.servers, self.n, self.way = rank, int(ring.size), n, way

@@ -1,5 +1,5 @@
 """Recursive doubling in slots: partners at distance 1, 2, 4, .. add each other's partial sums, each
-step's in a slot of its own, so that nobody waits for a reader before it goes on; for SDMA links.
+step's in a slot of its own, so that no rank waits for a reader before it goes on; for SDMA links.
 
 With b = 2^k the largest power of two up to p, rank r of the first p - b has the helper r + b.
 
@@ -18,19 +18,16 @@ which early Acks hide an α for some p. Source: HCCL's AllReduceHDOptim (hcomm b
 alg_template/temp_all_reduce).
 """
 
-from typing import Any
-
-from hccl_py.orchestration import Link, Plane, Rank, Region
-
-__all__ = ["recursive_doubling_all_reduce", "slots_needed"]
+from hccl_py.orchestration import Link, Plane, Region
+from hccl_py.plugins.executor import AnyRank
 
 
 def slots_needed(p: int) -> int:
-    """Return how many slots p ranks need."""
+    """Return the number of slots for p ranks."""
     return (p - 1).bit_length()
 
 
-def recursive_doubling_all_reduce(rank: Rank[Any, Any], plane: Plane, memory: Region) -> None:
+def recursive_doubling_all_reduce(rank: AnyRank, plane: Plane, memory: Region) -> None:
     """Leave in user_out the sum of all ranks' user_in; `memory` is exported and has room for the
     slots. Three ranks or more.
     """
@@ -45,7 +42,7 @@ def recursive_doubling_all_reduce(rank: Rank[Any, Any], plane: Plane, memory: Re
 class _Doubling:
     """One rank's slots, and where it stands."""
 
-    def __init__(self, rank: Rank[Any, Any], plane: Plane, memory: Region) -> None:
+    def __init__(self, rank: AnyRank, plane: Plane, memory: Region) -> None:
         p, size = int(plane.size), rank.user_in.size
         self.rank, self.plane, self.main = rank, plane, rank.main
         self.steps = p.bit_length() - 1
@@ -54,7 +51,7 @@ class _Doubling:
         self.slots = [memory[i * size : (i + 1) * size] for i in range(slots_needed(p))]
 
     def into(self, step: int) -> Region:
-        """Return where step 1 .. k leaves its sum."""
+        """Return the memory of the sum of step 1 .. k."""
         is_last = step == self.steps and not self.has_helpers
         return self.rank.user_out if is_last else self.slots[step]
 

@@ -12,16 +12,13 @@ Cost for p = 2^k ranks and n bytes: kα + (p-1)/p·n(β+γ), one task for the da
 HCCL's ReduceScatterHDStage (hcomm b5f3e5b, alg_template/temp_reduce_scatter).
 """
 
-from typing import Any
-
-from hccl_executors.templates.mesh_meetings import nothing
-from hccl_py.orchestration import Chunks, Plane, Rank, Region
-
-__all__ = ["recursive_halving_reduce_scatter"]
+from hccl_executors.templates.mesh_peers import empty_copy
+from hccl_py.orchestration import Chunks, Plane, Region
+from hccl_py.plugins.executor import AnyRank
 
 
 def recursive_halving_reduce_scatter(
-    rank: Rank[Any, Any], plane: Plane, chunks: Chunks, memory: Region, mine: Region
+    rank: AnyRank, plane: Plane, chunks: Chunks, memory: Region, mine: Region
 ) -> None:
     """Leave in `mine` the reduction of all ranks' chunk r; `memory` is exported and holds half of
     the chunks. Four ranks or more.
@@ -57,4 +54,4 @@ def recursive_halving_reduce_scatter(
         partner.tx_data_signal(main)
         partner.rx_data_signal(main)
         sub.copy(mine, land[plane.id % half])
-    nothing(rank, memory)
+    empty_copy(rank, memory)

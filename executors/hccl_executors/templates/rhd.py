@@ -20,13 +20,13 @@ In broadcast and reduce the block has all odd ranks of the pairs if the root is 
 (`rhd_pattern`).
 
 Cost for p ranks and n bytes, p = b: reduce-scatter kα+(p-1)/p·n(β+γ), all-gather kα+(p-1)/p·nβ,
-all-reduce the sum. Otherwise reduce-scatter (α+nβ+nγ)+Σ(α+(m+min(p-b,m))n/p(β+γ))+(α+nβ/p) with
-m = b/2, b/4, .., 1 (HCCL's documents count ⌈p/2^i⌉, as if pairs were spread evenly), all-gather the
+all-reduce the sum. Otherwise reduce-scatter (α+nβ+nγ)+Σ(α+(m+min(p-b,m))n/p(β+γ))+(α+nβ/p) with m =
+b/2, b/4, .., 1 (HCCL's documents count ⌈p/2^i⌉, as if pairs were spread evenly), all-gather the
 same without γ, all-reduce (2k+2)α+(2(b-1)/b+2)nβ+((b-1)/b+1)nγ, reduce
 (2k+1)α+(2(b-1)/b+1)nβ+((b-1)/b+1)nγ. Broadcast ⌈log2 p⌉(α+nβ). Both ends of a transfer meet before
-it and after it, whoever sends, so over SDMA every α here is two. Source: Thakur, Rabenseifner and
-Gropp, "Optimization of collective communication operations in MPICH", 2005; HCCL's public documents
-and code (H-D_R).
+it and after it, so over SDMA every α here is two. Source: Thakur, Rabenseifner and Gropp,
+"Optimization of collective communication operations in MPICH", 2005; HCCL's public documents and
+code (H-D_R).
 """
 
 from collections.abc import Callable, Iterable
@@ -36,15 +36,6 @@ from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.exchange import rx_data, tx_data
 from hccl_py.orchestration.transport import Link
 from hccl_py.values import RankInt
-
-__all__ = [
-    "rhd_all_gather",
-    "rhd_all_reduce",
-    "rhd_broadcast",
-    "rhd_pattern",
-    "rhd_reduce",
-    "rhd_reduce_scatter",
-]
 
 Slices = Callable[[RankInt, int], list[Region]]
 """From (first, count) to the memory of so many slices of the block."""
@@ -169,8 +160,8 @@ def rhd_broadcast(stream: Stream, plane: Plane, work: Region, root: int) -> None
 def rhd_reduce(
     stream: Stream, plane: Plane, work: Region, root: int, *, answered: bool = True
 ) -> None:
-    """Leave in `work` of the root the reduction of all ranks' `work`; others hold partial
-    results. Without `answered`, nobody meets again after a step of halving, as over links of a mesh
+    """Leave in `work` of the root the reduction of all ranks' `work`; others hold partial results.
+    Without `answered`, partners do not meet again after a step of halving, as over links of a mesh
     in HCCL: over SDMA (3k + 1)α + 2(p-1)/p·nβ + (p-1)/p·nγ for p = 2^k.
     """
     block = _Block(plane, root)
@@ -198,7 +189,7 @@ def _both(
     reduce: bool = False,
     answered: bool = True,
 ) -> None:
-    """Meet, send and receive, and meet again: nobody goes on before both have what was sent."""
+    """Meet, send and receive, and meet again: neither goes on before both have received."""
     partner.tx_ack(stream)
     partner.rx_ack(stream)
     tx_data(stream, partner, send, reduce=reduce)

@@ -32,18 +32,6 @@ from hccl_executors.templates.signals import barrier
 from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.exchange import rx_data, tx_data
 
-__all__ = [
-    "ring_all_gather",
-    "ring_all_reduce",
-    "ring_all_reduce_chunks",
-    "ring_barrier",
-    "ring_broadcast",
-    "ring_gather",
-    "ring_reduce",
-    "ring_reduce_scatter",
-    "ring_scatter",
-]
-
 
 def ring_reduce_scatter(
     stream: Stream, plane: Plane, chunks: Chunks, *, closed: bool = True

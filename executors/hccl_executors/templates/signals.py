@@ -3,8 +3,6 @@
 from hccl_py.orchestration import Stream
 from hccl_py.orchestration.transport import Link
 
-__all__ = ["barrier", "data_received"]
-
 
 def barrier(stream: Stream, prev: Link | None, following: Link | None) -> None:
     """Meet both neighbours: Ack to and fro, then DataSignal; one of them may be missing. HCCL's

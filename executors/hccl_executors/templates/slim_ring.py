@@ -2,9 +2,9 @@
 
 The steps are those of ring.py, without its Acks: every step has a notify of its own on each
 transport, so that "my chunk is ready" of one step is never taken for that of another. A rank posts
-notify s to the right before step s, waits for notify s from the left, and reads. Nobody overwrites
-what is still read, because no chunk changes after it was let go; in the end everybody tells the
-left one that it has read all.
+notify s to the right before step s, waits for notify s from the left, and reads. A chunk that is
+still read is not overwritten, because no chunk changes after it was let go; in the end every rank
+tells its left neighbour that it has read all.
 
 Cost for p ranks and n bytes, that last signal's α included: reduce-scatter pα + (p-1)/p·n(β+γ),
 all-gather pα + (p-1)/p·nβ; two tasks per step besides the data, where a ring has four. Source:
@@ -13,10 +13,8 @@ HCCL's ReduceScatterSlimRing and AllGatherSlimRing (hcomm 8958adb, alg_template)
 
 from hccl_py.orchestration import Chunks, Plane, Stream
 
-__all__ = ["MOST", "NOTIFIES", "slim_ring_all_gather", "slim_ring_reduce_scatter"]
-
 NOTIFIES = 8
-"""Of a transport, besides its own: HCCL asks for as many whatever the ranks."""
+"""Notifies of a transport besides its own: HCCL asks for as many with any number of ranks."""
 
 MOST = NOTIFIES
 """Ranks: p - 1 steps and the end take a notify each."""

@@ -1,7 +1,7 @@
-"""Star: the root talks to everybody else, one after the other where it must, at once where it can.
+"""Star: the root talks to all other ranks, one after the other where it must, at once where it can.
 
-    broadcast, scatter: the root offers everybody their data at once
-    gather:             everybody offers the root their data at once
+    broadcast, scatter: the root offers all others their data at once
+    gather:             all others offer the root their data at once
     reduce:             the root takes one rank's buffer after the other, in rank order, so that
                         sums do not depend on timing
     all-reduce:         reduce to rank 0, then broadcast: the parameter server
@@ -17,18 +17,9 @@ from collections.abc import Callable, Iterable
 from hccl_py.orchestration import Chunks, Plane, Region, Stream, exchange
 from hccl_py.orchestration.transport import Link
 
-__all__ = [
-    "star_all_reduce",
-    "star_broadcast",
-    "star_gather",
-    "star_pattern",
-    "star_reduce",
-    "star_scatter",
-]
-
 
 def star_pattern(root: int) -> Callable[[int, int], Iterable[int]]:
-    """Return the links of a star: root and everybody else."""
+    """Return the links of a star: between the root and each other rank."""
 
     def peers(index: int, size: int) -> Iterable[int]:
         center = root % size
@@ -85,7 +76,7 @@ def _others(plane: Plane, root: int) -> list[int]:
 
 
 def _send(stream: Stream, parts: list[tuple[Link, Region]]) -> None:
-    """Send everybody their part: the root's end of one exchange with each, side by side."""
+    """Send every other rank its part: the root's end of one exchange with each, side by side."""
     for link, _ in parts:
         if not link.rdma:
             link.tx_ack(stream)  # you may read mine
@@ -102,7 +93,7 @@ def _send(stream: Stream, parts: list[tuple[Link, Region]]) -> None:
 
 
 def _receive(stream: Stream, parts: list[tuple[Link, Region]]) -> None:
-    """Receive everybody's part: the root's end of one exchange with each, side by side."""
+    """Receive every other rank's part: the root's end of one exchange with each, side by side."""
     for link, _ in parts:
         if link.rdma:
             link.tx_ack(stream)  # you may write into mine

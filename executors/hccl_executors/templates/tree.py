@@ -1,11 +1,11 @@
-"""Trees: the whole buffer goes from a root to everybody, or from everybody to a root, in
-L = ceil(log2 p) steps.
+"""Trees: the whole buffer goes from a root to all ranks, or from all ranks to a root, in L =
+ceil(log2 p) steps.
 
 d is a rank's distance to the right of the root. In a step of width w, a rank that has the buffer
 hands it to the rank w to its right, if there is one:
 
-    wide first, w = 2^(L-1), .., 2, 1   who has the buffer: multiples of 2w     (HCCL's NHR)
-    narrow first, w = 1, 2, .., 2^(L-1) who has the buffer: the first w ranks   (HCCL's NB)
+    wide first, w = 2^(L-1), .., 2, 1   multiples of 2w have the buffer     (HCCL's NHR)
+    narrow first, w = 1, 2, .., 2^(L-1) the first w ranks have the buffer   (HCCL's NB)
 
 A reduction goes the way of the first tree backwards, so that every rank reduces what comes from its
 right in the order of distance.
@@ -16,8 +16,6 @@ transfer pays for all of n. Source: HCCL's public documents (NHR, NB).
 
 from hccl_py.orchestration import Link, Plane, Region, Stream, exchange
 from hccl_py.orchestration.exchange import rx_data, tx_data
-
-__all__ = ["narrow_tree_broadcast", "tree_broadcast", "tree_reduce"]
 
 
 def tree_broadcast(stream: Stream, plane: Plane, work: Region, root: int) -> None:
@@ -49,8 +47,7 @@ def tree_reduce(stream: Stream, plane: Plane, work: Region, root: int) -> None:
     """Leave in `work` of the root the reduction of all ranks' `work`; others hold partial
     results.
 
-    Over RDMA nobody says that data has come (DataAck), as in HCCL: a broadcast that follows says
-    it.
+    Over RDMA no DataAck says that data has come, as in HCCL: a broadcast that follows says it.
     """
     p = int(plane.size)
     distance = (plane.id - root) % p

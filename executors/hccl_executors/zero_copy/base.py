@@ -1,4 +1,4 @@
-"""What executors on registered user memory share.
+"""Base of executors on registered user memory.
 
 In op-base mode data usually goes through CCL buffers, because users' memory is another one in every
 call. Where it is registered with all ranks (`Communicator(zero_copy=True)`), neighbours in a server
@@ -17,14 +17,13 @@ and the branches isZeroCopy of coll_{all_gather,all_reduce,broadcast,reduce_scat
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from hccl_executors.levels import fidelities
 from hccl_executors.outer_levels import OuterLevel, links
 from hccl_executors.rings.orders import between
-from hccl_executors.sources import hccl_newest
+from hccl_executors.sources import like_newest
 from hccl_executors.templates.march import march_all_gather, march_reduce_scatter
 from hccl_executors.templates.ring import ring_all_gather, ring_reduce_scatter
 from hccl_py.enums import Buffer
@@ -32,33 +31,23 @@ from hccl_py.errors import OrchestrationError
 from hccl_py.orchestration import Chunks, Plane
 from hccl_py.orchestration.region import SLICE_ALIGN
 from hccl_py.plugins.executor import (
+    AnyRank,
+    BaseExecutor,
     Fidelity,
     Mode,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
     require,
-    same,
 )
-
-__all__ = [
-    "REGISTERED",
-    "RegisteredRings",
-    "all_gather_inside",
-    "like_hccl",
-    "outer_levels",
-    "planes_of",
-    "reduce_scatter_inside",
-]
 
 REGISTERED = (Buffer.USER_IN, Buffer.USER_OUT)
 
 
-class RegisteredRings(ABC):
+class RegisteredRings(BaseExecutor):
     """Rings on user memory in the servers, `op.level1` and `op.level2` between them."""
 
     op: str
@@ -90,17 +79,16 @@ class RegisteredRings(ABC):
                 "Set HCCL_BUFFSIZE to a larger number of MB.",
             )
         return ResourceRequest(
-            planes=(*self.inside(rank), *self.outside(op, rank)),
-            sub_streams=self.sub_streams(rank),
+            planes=(*self.inside(rank), *self.outside(op, rank)), sub_streams=self.sub_streams(rank)
         )
 
     @abstractmethod
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Record all rounds."""
 
     @abstractmethod
     def sub_streams(self, rank: RankView) -> int:
-        """Return how many sub streams HCCL requests."""
+        """Return the number of sub streams that HCCL requests."""
 
     def inside(self, rank: RankView) -> list[PlaneRequest]:
         """Return the links in a server."""
@@ -114,31 +102,31 @@ class RegisteredRings(ABC):
             for asked in links(op.name, outer, op.root or 0)
         ]
 
-    def most(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
-        """Return how many elements of the op's count one round takes."""
+    def most(self, op: OpParam, rank: RankView | AnyRank) -> int:
+        """Return the most elements of the op's count in one round."""
         servers = len(rank.topology.servers)
         return rank.ccl_bytes // servers // SLICE_ALIGN * SLICE_ALIGN // op.unit
 
-    def rounds(self, op: OpParam, rank: Rank[Any, Any], count: int) -> Iterator[tuple[int, int]]:
-        """Yield where a round starts and how much it takes, in bytes; nothing in one server."""
+    def rounds(self, op: OpParam, rank: AnyRank, count: int) -> Iterator[tuple[int, int]]:
+        """Yield the start and the size of every round, in bytes; nothing in one server."""
         if len(rank.topology.servers) > 1:
             most = self.most(op, rank)
             for start in range(0, count, most):
                 yield start * op.unit, min(most, count - start) * op.unit
 
 
-def outer_levels(op: OpParam, rank: Rank[Any, Any]) -> list[OuterLevel]:
+def outer_levels(op: OpParam, rank: AnyRank) -> list[OuterLevel]:
     """Return the planes between servers that have several members, from inside to outside."""
     planes = between(op, rank)
     return [OuterLevel(rank.main, rank.plane(name), word, meeting=True) for name, word in planes]
 
 
-def planes_of(rank: Rank[Any, Any]) -> Sequence[Plane]:
+def planes_of(rank: AnyRank) -> Sequence[Plane]:
     """Return the three planes, from inside to outside."""
     return (rank.level0, rank.level1, rank.level2)
 
 
-def all_gather_inside(rank: Rank[Any, Any], slots: Chunks) -> None:
+def all_gather_inside(rank: AnyRank, slots: Chunks) -> None:
     """Leave in every device of a server all slots, in registered memory."""
     if len(rank.rings) > 1:
         march_all_gather(rank, slots)
@@ -146,7 +134,7 @@ def all_gather_inside(rank: Rank[Any, Any], slots: Chunks) -> None:
         ring_all_gather(rank.main, rank.level0, slots)
 
 
-def reduce_scatter_inside(rank: Rank[Any, Any], slots: Chunks, unit: int) -> None:
+def reduce_scatter_inside(rank: AnyRank, slots: Chunks, unit: int) -> None:
     """Leave in slot d of device d the reduction of its server's, in registered memory."""
     if len(rank.rings) > 1:
         march_reduce_scatter(rank, slots, unit)
@@ -156,7 +144,5 @@ def reduce_scatter_inside(rank: Rank[Any, Any], slots: Chunks, unit: int) -> Non
 
 def like_hccl(op: str, *files: str, **cases: Fidelity) -> Fidelity:
     """Return that an executor is HCCL's, but for words of HCCL_ALGO: its files, and its base's."""
-    folder = f"impl/coll_executor/coll_{op}"
-    names = [f"{folder}/{file}" for file in files]
-    names += [f"{folder}/coll_{op}_executor.cc", "impl/coll_executor/coll_comm_executor.cc"]
-    return same(*map(hccl_newest, names)).with_cases({**fidelities(op), **cases})
+    found = like_newest(*files, f"coll_{op}_executor", "coll_comm_executor")
+    return found.with_cases({**fidelities(op), **cases})

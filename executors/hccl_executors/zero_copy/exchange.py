@@ -16,20 +16,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from hccl_py.orchestration import Link, Region, Stream
-from hccl_py.plugins.executor import PlaneRequest, Rank, Topology
+from hccl_py.plugins.executor import AnyRank, PlaneRequest, Topology
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
-
-__all__ = ["Exchange", "Owners", "Peer", "receive", "send"]
 
 
 @dataclass(frozen=True)
 class Owners:
-    """Who holds whose data after the rings: of all ranks, or of each superpod by itself."""
+    """Holders and owners of data after the rings: of all ranks, or of each superpod by itself."""
 
     pods: int
     servers: int
@@ -44,7 +41,9 @@ class Owners:
 
     @cached_property
     def owners(self) -> IntArray:
-        """Whose data each rank holds; of the first superpod only, where each is by itself."""
+        """The rank whose data each rank holds; for the first superpod only, where each is by
+        itself.
+        """
         pods, servers, devices = self.pods, self.servers, self.devices
         ranks = np.arange(pods * servers * devices)
         server, d = np.divmod(ranks, devices)
@@ -54,11 +53,11 @@ class Owners:
 
     @cached_property
     def holders(self) -> IntArray:
-        """Which rank holds each rank's data."""
+        """The holder of each rank's data."""
         return np.argsort(self.owners)
 
     def __call__(self, rank: int, ranks: int) -> list[int]:
-        """Return both peers of a rank, whatever superpod it is in."""
+        """Return both peers of a rank of any superpod."""
         first, at = divmod(rank, len(self.owners))
         peers = {int(self.owners[at]), int(self.holders[at])} - {at}
         return sorted(first * len(self.owners) + peer for peer in peers)
@@ -81,17 +80,17 @@ class Peer:
     is_near: bool
 
 
-class Exchange:
+class OwnerExchange:
     """An exchange as a rank sees it; `to_owner` tells its direction."""
 
-    def __init__(self, rank: Rank[Any, Any], places: Owners, *, to_owner: bool) -> None:
+    def __init__(self, rank: AnyRank, places: Owners, *, to_owner: bool) -> None:
         self.rank, self.places, self.main = rank, places, rank.main
         there, back = places.owners, places.holders
         self._to, self._frm = (there, back) if to_owner else (back, there)
 
     @property
     def moves(self) -> bool:
-        """Whether this rank's data belongs to another one."""
+        """True if this rank holds another one's data."""
         return bool(self._peer(self._to) != self.rank.id)
 
     @cached_property

@@ -17,7 +17,6 @@ and, beside it, (P-1)·s between superpods.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 from hccl_executors.levels import LEVELS
 from hccl_executors.outer_levels import OuterLevel
@@ -28,13 +27,13 @@ from hccl_executors.zero_copy.base import (
     like_hccl,
     reduce_scatter_inside,
 )
-from hccl_executors.zero_copy.exchange import Exchange, Owners, receive, send
+from hccl_executors.zero_copy.exchange import OwnerExchange, Owners, receive, send
 from hccl_py.orchestration import Chunks, Link, Region, Stream
 from hccl_py.orchestration.region import SLICE_ALIGN
 from hccl_py.plugins.executor import (
+    AnyRank,
     OpParam,
     PlaneRequest,
-    Rank,
     RankView,
     Topology,
     Unsuitable,
@@ -42,14 +41,9 @@ from hccl_py.plugins.executor import (
 )
 from hccl_py.values import RankInt
 
-__all__ = [
-    "AllGatherRingZerocopyPipelineExecutor",
-    "ReduceScatterRingZerocopyExchangePipelineExecutor",
-]
 
-
-class _Pipeline(RegisteredRings):
-    """What both ops share."""
+class _ZeroCopyPipeline(RegisteredRings):
+    """Base of both ops."""
 
     algorithm = "level0:ring;level1:NHR|NB|ring;level2:pipeline"
 
@@ -72,23 +66,22 @@ class _Pipeline(RegisteredRings):
             found.insert(0, PlaneRequest("level1", peers))
         return found
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
-        """Record all rounds."""
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         rounds = list(self.rounds(op, rank, op.count))
         for number, (start, size) in enumerate(rounds):
             ends = (number == 0, number == len(rounds) - 1)
-            self.run(_Round(op, rank, start, size, *ends))
+            self.run(_ZeroCopyRound(op, rank, start, size, *ends))
 
     @abstractmethod
-    def run(self, turn: _Round) -> None:
+    def run(self, turn: _ZeroCopyRound) -> None:
         """Record a round."""
 
 
-class _Round:
+class _ZeroCopyRound:
     """A round as a rank sees it: the bytes `start` to `start + size` of every slot."""
 
     def __init__(
-        self, op: OpParam, rank: Rank[Any, Any], start: int, size: int, first: bool, last: bool
+        self, op: OpParam, rank: AnyRank, start: int, size: int, first: bool, last: bool
     ) -> None:
         self.op, self.rank, self.main = op, rank, rank.main
         self.start, self.size, self.is_first, self.is_last = start, size, first, last
@@ -117,18 +110,18 @@ class _Round:
             OuterLevel(self.main, plane, word, meeting=True).run(self.op.name, slots)
 
 
-class AllGatherRingZerocopyPipelineExecutor(_Pipeline):
+class AllGatherRingZerocopyPipelineExecutor(_ZeroCopyPipeline):
     """AllGather; a slot of the superpod before comes while one is gathered."""
 
     op = "all_gather"
-    fidelity = like_hccl("all_gather", "coll_all_gather_ring_zerocopy_pipeline_executor.cc")
+    fidelity = like_hccl("all_gather", "coll_all_gather_ring_zerocopy_pipeline_executor")
 
-    def most(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
+    def most(self, op: OpParam, rank: RankView | AnyRank) -> int:
         """Two slots in CCL_In, and one of every server in CCL_Out."""
         slots = max(2, len(rank.topology.servers) // len(rank.topology.superpods))
         return rank.ccl_bytes // slots // SLICE_ALIGN * SLICE_ALIGN // op.unit
 
-    def run(self, turn: _Round) -> None:
+    def run(self, turn: _ZeroCopyRound) -> None:
         """Superpod after superpod, backwards from one's own."""
         rank = turn.rank
         two = rank.ccl_in.head(2 * turn.size).split(2, align=1)
@@ -144,7 +137,7 @@ class AllGatherRingZerocopyPipelineExecutor(_Pipeline):
                 _to_next_superpod(rank, far, here, there, here, there)
                 rank.join(turn.far)
 
-    def _gather(self, turn: _Round, block: RankInt, here: Region) -> None:
+    def _gather(self, turn: _ZeroCopyRound, block: RankInt, here: Region) -> None:
         rank, out, device = turn.rank, turn.rank.user_out, turn.rank.level0.id
         slots = rank.ccl_out.head(turn.servers * turn.size).split(turn.servers, align=1)
         self._enter(turn, block, here, slots)
@@ -152,10 +145,10 @@ class AllGatherRingZerocopyPipelineExecutor(_Pipeline):
         for server, slot in enumerate(slots):
             turn.main.copy(turn.slot(out, block, device, server), slot)
 
-    def _enter(self, turn: _Round, block: RankInt, here: Region, slots: Chunks) -> None:
+    def _enter(self, turn: _ZeroCopyRound, block: RankInt, here: Region, slots: Chunks) -> None:
         """Exchange what came to this superpod; neighbours fetch it from the output."""
         rank, out = turn.rank, turn.rank.user_out
-        exchange = Exchange(rank, Owners.of(rank.topology, by_pod=True), to_owner=False)
+        exchange = OwnerExchange(rank, Owners.of(rank.topology, by_pod=True), to_owner=False)
         mine = slots[rank.level1.id]
         if not exchange.moves:
             turn.main.copy(mine, here)
@@ -170,18 +163,18 @@ class AllGatherRingZerocopyPipelineExecutor(_Pipeline):
         exchange.end()
 
 
-class ReduceScatterRingZerocopyExchangePipelineExecutor(_Pipeline):
+class ReduceScatterRingZerocopyExchangePipelineExecutor(_ZeroCopyPipeline):
     """ReduceScatter; the sum of a block goes to the next superpod while another one is reduced. Not
-    in place, because neighbours fetch from the input what others have in the output.
+    in place, because neighbours fetch from the input the data that others have in the output.
     """
 
     op = "reduce_scatter"
     in_place = False
     fidelity = like_hccl(
-        "reduce_scatter", "coll_reduce_scatter_ring_zerocopy_exchange_pipeline_executor.cc"
+        "reduce_scatter", "coll_reduce_scatter_ring_zerocopy_exchange_pipeline_executor"
     )
 
-    def run(self, turn: _Round) -> None:
+    def run(self, turn: _ZeroCopyRound) -> None:
         """Superpod after superpod, backwards to one's own."""
         rank, pods, servers = turn.rank, turn.pods, turn.servers
         count = pods * servers
@@ -204,19 +197,19 @@ class ReduceScatterRingZerocopyExchangePipelineExecutor(_Pipeline):
                 ring_barrier(far, rank.level2)
         turn.main.copy(turn.cut(rank.user_out), outs[rank.level2.id * servers])
 
-    def _reduce(self, turn: _Round, block: RankInt, slots: Chunks, out: Region) -> None:
+    def _reduce(self, turn: _ZeroCopyRound, block: RankInt, slots: Chunks, out: Region) -> None:
         rank, device = turn.rank, turn.rank.level0.id
         for server, slot in enumerate(slots):
             turn.main.copy(slot, turn.slot(rank.user_in, block, device, server))
         turn.between(slots)
         self._leave(turn, block, slots, out)
 
-    def _leave(self, turn: _Round, block: RankInt, slots: Chunks, out: Region) -> None:
+    def _leave(self, turn: _ZeroCopyRound, block: RankInt, slots: Chunks, out: Region) -> None:
         """Exchange what this superpod has reduced; neighbours fetch it from the input's beginning
         of a slot, and by way of the output.
         """
         rank, me = turn.rank, turn.rank.level1.id
-        exchange = Exchange(rank, Owners.of(rank.topology, by_pod=True), to_owner=True)
+        exchange = OwnerExchange(rank, Owners.of(rank.topology, by_pod=True), to_owner=True)
         mine = slots[me]
         if not exchange.moves:
             turn.main.copy(out, mine)
@@ -241,12 +234,7 @@ class ReduceScatterRingZerocopyExchangePipelineExecutor(_Pipeline):
 
 
 def _to_next_superpod(
-    rank: Rank[Any, Any],
-    stream: Stream,
-    mine: Region,
-    there: Region,
-    theirs: Region,
-    into: Region,
+    rank: AnyRank, stream: Stream, mine: Region, there: Region, theirs: Region, into: Region
 ) -> None:
     """Send `mine` to the same device of the next superpod, where its place is `there`; receive what
     the one before has in `theirs`.

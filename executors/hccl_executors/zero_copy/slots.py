@@ -11,8 +11,6 @@ exchange s more.
 
 from __future__ import annotations
 
-from typing import Any
-
 from hccl_executors.rings.places import sets
 from hccl_executors.zero_copy.base import (
     RegisteredRings,
@@ -22,23 +20,16 @@ from hccl_executors.zero_copy.base import (
     planes_of,
     reduce_scatter_inside,
 )
-from hccl_executors.zero_copy.exchange import Exchange, Owners
+from hccl_executors.zero_copy.exchange import OwnerExchange, Owners
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.plugins.executor import OpParam, PlaneRequest, Rank, RankView
+from hccl_py.plugins.executor import AnyRank, OpParam, PlaneRequest, RankView
 from hccl_py.values import RankInt
-
-__all__ = [
-    "AllGatherRingZerocopyExchangeExecutor",
-    "AllGatherRingZerocopyExecutor",
-    "ReduceScatterRingZerocopyExchangeExecutor",
-    "ReduceScatterRingZerocopyExecutor",
-]
 
 _ALGORITHM = "level0:ring;level1:NHR|NB|ring;level2:NHR|NB|ring"
 
 
-class _Slots(RegisteredRings):
-    """What both ops share: a slot of every rank, and of each server one in CCL buffers."""
+class _SlotRings(RegisteredRings):
+    """Base of both ops: a slot for every rank, and one for each server in CCL buffers."""
 
     algorithm = _ALGORITHM
 
@@ -47,36 +38,35 @@ class _Slots(RegisteredRings):
         return 2 if len(rank.rings) > 1 else 0
 
 
-def _across(rank: Rank[Any, Any], ccl: Region, size: RankInt) -> Chunks:
+def _across(rank: AnyRank, ccl: Region, size: RankInt) -> Chunks:
     """Return a slot of this device of every server: all superpods of the first, of the second.."""
     servers = len(rank.topology.servers)
     return ccl.head(size * servers).split(servers, align=1)
 
 
-def _place(rank: Rank[Any, Any]) -> RankInt:
-    """Return which of these slots is this rank's."""
+def _place(rank: AnyRank) -> RankInt:
+    """Return the index of this rank's slot among these."""
     return rank.level1.id * int(rank.level2.size) + rank.level2.id
 
 
-def _run(op: OpParam, rank: Rank[Any, Any], slots: Chunks) -> None:
+def _run(op: OpParam, rank: AnyRank, slots: Chunks) -> None:
     """Run the op on both planes between servers, the outer one first in an all-gather."""
     pods = int(rank.level2.size)
     outer = outer_levels(op, rank)
     for level in reversed(outer) if op.name == "all_gather" else outer:
         is_pods = level.plane.name == "level2"
         level.run(
-            op.name,
-            slots.taken(rank.level1.id * pods, pods) if is_pods else slots.joined(pods),
+            op.name, slots.taken(rank.level1.id * pods, pods) if is_pods else slots.joined(pods)
         )
 
 
-class AllGatherRingZerocopyExecutor(_Slots):
+class AllGatherRingZerocopyExecutor(_SlotRings):
     """AllGather: rounds through all servers into the output, then the rings there."""
 
     op = "all_gather"
-    fidelity = like_hccl("all_gather", "coll_all_gather_ring_zerocopy_executor.cc")
+    fidelity = like_hccl("all_gather", "coll_all_gather_ring_zerocopy_executor")
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Gather between servers, then in the server."""
         if len(rank.topology.servers) == 1:
             rank.main.copy(rank.user_out[rank.id], rank.user_in)
@@ -88,16 +78,16 @@ class AllGatherRingZerocopyExecutor(_Slots):
                 rank.main.copy(rank.user_out[owner][start : start + size], slot)
         all_gather_inside(rank, self.blocks(rank, rank.user_out))
 
-    def enter(self, rank: Rank[Any, Any], slot: Region, start: int) -> None:
+    def enter(self, rank: AnyRank, slot: Region, start: int) -> None:
         """Put what this rank begins with into its slot."""
         rank.main.copy(slot, rank.user_in[start : start + slot.size])
 
-    def owners(self, rank: Rank[Any, Any]) -> list[RankInt]:
-        """Return whose slots this device has collected."""
+    def owners(self, rank: AnyRank) -> list[RankInt]:
+        """Return the owners of the slots that this device has collected."""
         return _of_this_device(rank)
 
-    def blocks(self, rank: Rank[Any, Any], slots: Chunks) -> Chunks:
-        """Return what each device of the server has collected."""
+    def blocks(self, rank: AnyRank, slots: Chunks) -> Chunks:
+        """Return the slots that each device of the server has collected."""
         return sets(slots, planes_of(rank), 0)
 
 
@@ -106,17 +96,19 @@ class AllGatherRingZerocopyExchangeExecutor(AllGatherRingZerocopyExecutor):
 
     fidelity = like_hccl(
         "all_gather",
-        "coll_all_gather_ring_zerocopy_exchange_executor.cc",
-        "coll_all_gather_ring_zerocopy_executor.cc",
+        "coll_all_gather_ring_zerocopy_exchange_executor",
+        "coll_all_gather_ring_zerocopy_executor",
     )
 
     def outside(self, op: OpParam, rank: RankView) -> list[PlaneRequest]:
         """The exchange's, too."""
         return [*super().outside(op, rank), _for_exchange(rank)]
 
-    def enter(self, rank: Rank[Any, Any], slot: Region, start: int) -> None:
-        """Hand this rank's input to who gathers it, and get the one that this rank gathers."""
-        exchange = Exchange(rank, Owners.of(rank.topology), to_owner=False)
+    def enter(self, rank: AnyRank, slot: Region, start: int) -> None:
+        """Hand this rank's input to the rank that gathers it, and get the one that this rank
+        gathers.
+        """
+        exchange = OwnerExchange(rank, Owners.of(rank.topology), to_owner=False)
         size, main = slot.size, rank.main
         source = rank.user_in[start : start + size]
         if not exchange.moves:
@@ -132,22 +124,22 @@ class AllGatherRingZerocopyExchangeExecutor(AllGatherRingZerocopyExecutor):
         exchange.receive(source if frm.is_near else staged, slot)
         exchange.end()
 
-    def owners(self, rank: Rank[Any, Any]) -> list[RankInt]:
+    def owners(self, rank: AnyRank) -> list[RankInt]:
         """Slots side by side."""
         return _in_a_row(rank)
 
-    def blocks(self, rank: Rank[Any, Any], slots: Chunks) -> Chunks:
+    def blocks(self, rank: AnyRank, slots: Chunks) -> Chunks:
         """Slots side by side."""
         return slots.joined(len(rank.topology.servers))
 
 
-class ReduceScatterRingZerocopyExecutor(_Slots):
+class ReduceScatterRingZerocopyExecutor(_SlotRings):
     """ReduceScatter: the rings in the input, then rounds through all servers."""
 
     op = "reduce_scatter"
-    fidelity = like_hccl("reduce_scatter", "coll_reduce_scatter_ring_zerocopy_executor.cc")
+    fidelity = like_hccl("reduce_scatter", "coll_reduce_scatter_ring_zerocopy_executor")
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Reduce in the server, then between servers."""
         reduce_scatter_inside(rank, self.blocks(rank, rank.user_in), op.unit)
         if len(rank.topology.servers) == 1:
@@ -159,16 +151,16 @@ class ReduceScatterRingZerocopyExecutor(_Slots):
             _run(op, rank, slots)
             self.leave(rank, slots[_place(rank)], start)
 
-    def leave(self, rank: Rank[Any, Any], slot: Region, start: int) -> None:
+    def leave(self, rank: AnyRank, slot: Region, start: int) -> None:
         """Bring what this rank has reduced to its owner."""
         rank.main.copy(rank.user_out[start : start + slot.size], slot)
 
-    def owners(self, rank: Rank[Any, Any]) -> list[RankInt]:
-        """Return whose slots this device reduces."""
+    def owners(self, rank: AnyRank) -> list[RankInt]:
+        """Return the owners of the slots that this device reduces."""
         return _of_this_device(rank)
 
-    def blocks(self, rank: Rank[Any, Any], slots: Chunks) -> Chunks:
-        """Return what each device of the server reduces."""
+    def blocks(self, rank: AnyRank, slots: Chunks) -> Chunks:
+        """Return the slots that each device of the server reduces."""
         return sets(slots, planes_of(rank), 0)
 
 
@@ -180,17 +172,17 @@ class ReduceScatterRingZerocopyExchangeExecutor(ReduceScatterRingZerocopyExecuto
     in_place = False
     fidelity = like_hccl(
         "reduce_scatter",
-        "coll_reduce_scatter_ring_zerocopy_exchange_executor.cc",
-        "coll_reduce_scatter_ring_zerocopy_executor.cc",
+        "coll_reduce_scatter_ring_zerocopy_exchange_executor",
+        "coll_reduce_scatter_ring_zerocopy_executor",
     )
 
     def outside(self, op: OpParam, rank: RankView) -> list[PlaneRequest]:
         """The exchange's, too."""
         return [*super().outside(op, rank), _for_exchange(rank)]
 
-    def leave(self, rank: Rank[Any, Any], slot: Region, start: int) -> None:
+    def leave(self, rank: AnyRank, slot: Region, start: int) -> None:
         """Hand what this rank has reduced to its owner, and get its own."""
-        exchange = Exchange(rank, Owners.of(rank.topology), to_owner=True)
+        exchange = OwnerExchange(rank, Owners.of(rank.topology), to_owner=True)
         size, main = slot.size, rank.main
         out, staged = rank.user_out[start : start + size], rank.ccl_out.head(size)
         if not exchange.moves:
@@ -212,11 +204,11 @@ class ReduceScatterRingZerocopyExchangeExecutor(ReduceScatterRingZerocopyExecuto
         if not frm.is_near:
             main.copy(out, staged)
 
-    def owners(self, rank: Rank[Any, Any]) -> list[RankInt]:
+    def owners(self, rank: AnyRank) -> list[RankInt]:
         """Slots side by side."""
         return _in_a_row(rank)
 
-    def blocks(self, rank: Rank[Any, Any], slots: Chunks) -> Chunks:
+    def blocks(self, rank: AnyRank, slots: Chunks) -> Chunks:
         """Slots side by side."""
         return slots.joined(len(rank.topology.servers))
 
@@ -226,13 +218,13 @@ def _for_exchange(rank: RankView) -> PlaneRequest:
     return Owners.of(rank.topology).request(rdma=rank.topology.has_rdma)
 
 
-def _of_this_device(rank: Rank[Any, Any]) -> list[RankInt]:
+def _of_this_device(rank: AnyRank) -> list[RankInt]:
     """Return the ranks of this device in all servers, in the order of `_across`."""
     n, servers, pods = (int(plane.size) for plane in planes_of(rank))
     return [(p * servers + s) * n + rank.level0.id for s in range(servers) for p in range(pods)]
 
 
-def _in_a_row(rank: Rank[Any, Any]) -> list[RankInt]:
+def _in_a_row(rank: AnyRank) -> list[RankInt]:
     """Return as many ranks that follow each other, for every device its own."""
     servers = len(rank.topology.servers)
     return [rank.level0.id * servers + i for i in range(servers)]

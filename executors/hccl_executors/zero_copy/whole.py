@@ -15,10 +15,9 @@ Cost as that of `rings/superpods.py`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 from hccl_executors.outer_levels import OuterLevel, all_reduce, broadcast, holds_root
-from hccl_executors.sources import hccl_newest
+from hccl_executors.sources import newest
 from hccl_executors.templates.aligned_rings import (
     aligned_all_gather,
     aligned_reduce_scatter,
@@ -35,20 +34,13 @@ from hccl_executors.templates.nhr import (
     nhr_broadcast,
 )
 from hccl_executors.templates.ring import ring_scatter
-from hccl_executors.zero_copy.base import (
-    REGISTERED,
-    RegisteredRings,
-    like_hccl,
-    outer_levels,
-)
+from hccl_executors.zero_copy.base import REGISTERED, RegisteredRings, like_hccl, outer_levels
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.plugins.executor import OpParam, PlaneRequest, Rank, RankView, steps
-
-__all__ = ["AllReduceRingZerocopyExecutor", "BroadCastRingZerocopyExecutor"]
+from hccl_py.plugins.executor import AnyRank, OpParam, PlaneRequest, RankView, steps
 
 
 class _Whole(RegisteredRings):
-    """What both ops share: a slice for every device, rings with helpers, an all-gather at last."""
+    """Base of both ops: a slice for every device, rings with helpers, an all-gather at the end."""
 
     def sub_streams(self, rank: RankView) -> int:
         """One for every ring but main's, and a helper for each."""
@@ -58,11 +50,11 @@ class _Whole(RegisteredRings):
         """The rings' links."""
         return [PlaneRequest(ring.name, "ring", *REGISTERED) for ring in rank.rings]
 
-    def most(self, op: OpParam, rank: RankView | Rank[Any, Any]) -> int:
+    def most(self, op: OpParam, rank: RankView | AnyRank) -> int:
         """A CCL buffer."""
         return rank.ccl_bytes // op.unit
 
-    def through(self, op: OpParam, rank: Rank[Any, Any], given: Region, taking: Region) -> None:
+    def through(self, op: OpParam, rank: AnyRank, given: Region, taking: Region) -> None:
         """Take a slice of `given` through all servers into the same slice of `taking`, in place in
         CCL_In.
         """
@@ -74,13 +66,11 @@ class _Whole(RegisteredRings):
             rank.main.copy(taking[start : start + size], work)
 
     @abstractmethod
-    def between(
-        self, op: OpParam, rank: Rank[Any, Any], levels: list[OuterLevel], work: Region
-    ) -> None:
+    def between(self, op: OpParam, rank: AnyRank, levels: list[OuterLevel], work: Region) -> None:
         """Run the op between servers."""
 
 
-def _gather_inside(op: OpParam, rank: Rank[Any, Any], slots: Chunks) -> None:
+def _gather_inside(op: OpParam, rank: AnyRank, slots: Chunks) -> None:
     if len(rank.rings) > 1:
         aligned_all_gather(rank, rank.rings, slots, slots, cut=elements_of_rings(op.unit))
     else:
@@ -92,9 +82,9 @@ class AllReduceRingZerocopyExecutor(_Whole):
 
     op = "all_reduce"
     algorithm = "level0:ring;level1:NHR|NB|ring|AHC|AHC_BROKE;level2:NHR|NB|ring|H-D_R"
-    fidelity = like_hccl("all_reduce", "coll_all_reduce_ring_zerocopy_executor.cc")
+    fidelity = like_hccl("all_reduce", "coll_all_reduce_ring_zerocopy_executor")
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Reduce in the server, all-reduce between, gather in the server."""
         n, me = rank.level0.size, rank.level0.id
         slots, out = rank.user_in.split(n), rank.user_out.split(n)
@@ -107,9 +97,7 @@ class AllReduceRingZerocopyExecutor(_Whole):
         self.through(op, rank, slots[me], out[me])
         _gather_inside(op, rank, out)
 
-    def between(
-        self, op: OpParam, rank: Rank[Any, Any], levels: list[OuterLevel], work: Region
-    ) -> None:
+    def between(self, op: OpParam, rank: AnyRank, levels: list[OuterLevel], work: Region) -> None:
         """All-reduce; a small slice of one superpod as a whole."""
         first = levels[0]
         if first.plane.name == "level1" and first.word == "NHR" and len(levels) == 1:
@@ -123,24 +111,24 @@ class AllReduceRingZerocopyExecutor(_Whole):
 
 
 class BroadCastRingZerocopyExecutor(_Whole):
-    """Broadcast over all levels. All servers scatter, though nobody reads what those do that have
-    no root: there the first device does, from its own buffer.
+    """Broadcast over all levels. All servers scatter, though only the root's result is read; in the
+    others the first device scatters its own buffer.
     """
 
     op = "broadcast"
     algorithm = "level0:ring;level1:NHR|NB;level2:NHR|NB|H-D_R"
     fidelity = like_hccl(
         "broadcast",
-        "coll_broadcast_ring_zerocopy_executor.cc",
+        "coll_broadcast_ring_zerocopy_executor",
         double_ring=steps(
             "HCCL's root reads, too, to leave memory bandwidth to those who read from it, and with "
-            "more than 4 MiB for a device all ranks read before there is data: what nobody has "
-            "written, so it is left out.",
-            hccl_newest("base/alg_template/temp_scatter/scatter_double_ring_direct.cc"),
+            "more than 4 MiB for a device all ranks read before there is data. Both are left out, "
+            "as they would read unwritten memory.",
+            *newest("scatter_double_ring_direct"),
         ),
     )
 
-    def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+    def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Scatter in the server, broadcast between, gather in the server: in the output."""
         root, me, rings = op.root or 0, rank.level0.id, rank.rings
         slots = rank.user_out.split(rank.level0.size)
@@ -155,9 +143,7 @@ class BroadCastRingZerocopyExecutor(_Whole):
         self.through(op, rank, slots[me], slots[me])
         _gather_inside(op, rank, slots)
 
-    def between(
-        self, op: OpParam, rank: Rank[Any, Any], levels: list[OuterLevel], work: Region
-    ) -> None:
+    def between(self, op: OpParam, rank: AnyRank, levels: list[OuterLevel], work: Region) -> None:
         """Broadcast; a small slice of one superpod as a whole."""
         first, root, n = levels[0], op.root or 0, int(rank.level0.size)
         at = first.plane.index_of(root)

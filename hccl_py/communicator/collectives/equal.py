@@ -1,4 +1,4 @@
-"""Ops in which every rank has the same amount."""
+"""Layout of ops in which all ranks have the same amount."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ def _without_root(name: str, arrays: Sequence[Array | None], ranks: Ranks, root:
 
 
 def barrier(ranks: Ranks) -> Data:
-    """Return what HCCL's barrier communicates, in memory of its own."""
+    """Lay out HCCL's barrier, which adds up 8 elements in memory of its own."""
     op = OpParam("barrier", BARRIER_COUNT, DataType.FP32, ReduceOp.SUM)
-    likes = ranks.likes or [None] * len(ranks.local)
-    zeros = [np.zeros(BARRIER_COUNT, np.float32, like=like) for like in likes]
+    templates = ranks.templates or [None] * len(ranks.local)
+    zeros = [np.zeros(BARRIER_COUNT, np.float32, like=like) for like in templates]
     return Data(op, zeros, [(BARRIER_COUNT,)] * len(zeros))
 
 

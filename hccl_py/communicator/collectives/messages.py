@@ -94,7 +94,7 @@ def _from_lists(
 def _sent(
     op: str, arrays: Sequence[Array | None], ranks: Ranks, senders: set[int]
 ) -> Iterator[tuple[int, Array]]:
-    """Yield the inputs of the ranks that send; refuse what would not be looked at."""
+    """Yield the inputs of the ranks that send; refuse inputs of ranks that do not."""
     for rank, array in zip(ranks.local, arrays, strict=True):
         if rank in senders and array is None:
             raise MissingArrayError(f"Rank {rank} has no input.", f"It sends a message in {op}.")
@@ -126,7 +126,7 @@ def _nothing(op: str, ranks: Ranks) -> Data:
 
 
 def _shape_of(out: object) -> tuple[int, ...]:
-    """Return the shape of the messages where nobody here sends one."""
+    """Return the shape of the messages where no local rank sends one."""
     arrays = out if isinstance(out, (list, tuple)) else ()
     shape: tuple[int, ...] = next((a.shape for a in arrays if a is not None), ())
     return shape

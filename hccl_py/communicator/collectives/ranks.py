@@ -1,4 +1,4 @@
-"""What the arrays of all ranks must have in common."""
+"""Checks of the arrays of all ranks against each other."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _alone(data: bytes) -> list[bytes]:
 
 class Ranks(NamedTuple):
     """All ranks of a communicator, and those whose arrays are here. `gather` gives what every
-    process gives it, in the order of their ranks. `likes` has an array for each local rank that
-    lies where its arrays must, None for the host.
+    process gives it, in the order of their ranks. `templates` has an example array on the device of
+    each local rank, None for the host.
     """
 
     topology: Topology
     local: range
     gather: Callable[[bytes], list[bytes]] = _alone
-    likes: Sequence[DeviceArray | None] | None = None
+    templates: Sequence[DeviceArray | None] | None = None
 
     @property
     def size(self) -> int:
@@ -59,7 +59,7 @@ def row_arrays(op: str, inputs: Inputs, ranks: Ranks) -> list[Array | None]:
 
 
 def counts_in(arrays: object, ranks: Ranks) -> list[tuple[int, Array]]:
-    """Return the arrays that there are with their ranks: inputs, or outputs as they were given."""
+    """Return the arrays with at least one axis, with their ranks; None and scalars are left out."""
     if not isinstance(arrays, (list, tuple, np.ndarray, DeviceArray)):
         return []
     pairs = zip(ranks.local, arrays, strict=False)
@@ -143,7 +143,7 @@ def index_of(number: object, what: str) -> int:
 
 
 def numbers(op: str, what: str, values: object) -> Numbers:
-    """Return whole numbers from whatever holds them."""
+    """Return a sequence's whole numbers, one for each rank."""
     found = _whole(op, what, values)
     if found.ndim != 1:
         raise ParameterError(
@@ -153,7 +153,7 @@ def numbers(op: str, what: str, values: object) -> Numbers:
 
 
 def table(op: str, what: str, values: object) -> Table:
-    """Return rows of whole numbers from whatever holds them."""
+    """Return the rows of whole numbers of a nested sequence, one for each rank."""
     found = np.atleast_2d(_whole(op, what, values))
     if found.ndim != 2:
         raise ParameterError(f"{op} has {what} {_format(values)}.", "Give one row for each rank.")

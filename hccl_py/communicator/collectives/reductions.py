@@ -24,7 +24,7 @@ class Reduction(NamedTuple):
 
 
 def reduction(op: str | ReduceOp) -> Reduction:
-    """Return what a caller's `sum`, `prod`, `max`, `min` or `avg` means."""
+    """Return the reduction of a caller's `sum`, `prod`, `max`, `min` or `avg`."""
     if isinstance(op, ReduceOp):
         return Reduction(op)
     name = str(op).lower()

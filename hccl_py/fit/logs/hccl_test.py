@@ -1,12 +1,12 @@
-"""Reads what hccl_test prints, among whatever else a log holds.
+"""Reader of the tables that hccl_test prints, among all other lines of a log.
 
     mpirun -n 8 ./bin/all_reduce_test -b 8K -e 64M -f 2 -d fp32 -o sum -p 8
     data_size(Bytes): | aveg_time(us): | alg_bandwidth(GB/s): | check_result:
     8192 | 72.31 | 0.11329 | success
 
-A table is a header and the rows below it, whatever stands between them, until the next header. Both
-may have something in front, such as MPI's `[1,0]<stdout>:` or a time of day, and any other columns.
-The last command line above a table, where there is one, says what was called.
+A table is a header and the rows below it, with any other lines in between, until the next header.
+Both may have something in front, such as MPI's `[1,0]<stdout>:` or a time of day, and any other
+columns. The last command line above a table, where there is one, says what was called.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LogRow:
 
 @dataclass(frozen=True)
 class Command:
-    """What a command line says of the calls; None for what it leaves open."""
+    """The calls as a command line states them; None for a value that it leaves open."""
 
     program: str
     ranks: int | None = None
@@ -104,7 +104,7 @@ class HcclTestReader:
             self._tables[-1][2].append(row)
 
     def _row(self, number: int, line: str) -> LogRow | None:
-        """Return what the last cells of a line say, if they are a row's."""
+        """Return the row that the last cells of a line make, if they do."""
         cells = dict(zip(self._columns, _cells(line)[-len(self._columns) :], strict=False))
         size, time = _of(cells, "data_size"), _of(cells, "time(us)")
         if len(cells) < len(self._columns) or not WHOLE.fullmatch(size):

@@ -13,7 +13,7 @@ from hccl_py.topology.presets import DEFAULT_PRESET, PRESETS
 
 
 def logged_call(table: LogTable, known: CallSpec) -> CallSpec:
-    """Return what a table measured; `known` is what the user says, with an empty op for none.
+    """Return the call that a table measured; `known` is the user's own, with an empty op for none.
 
     Raises ParameterError where op or ranks are said nowhere, or in two ways.
     """
@@ -49,7 +49,7 @@ def _op(where: str, command: Command, option: str) -> str:
 
 
 def _cluster(where: str, command: Command, known: ClusterSpec) -> ClusterSpec:
-    """Return where the ranks were: as the user says, else as the command does."""
+    """Return the cluster: the user's, else that of the command."""
     if _is_sized(known):
         return known
     if command.ranks is None:
@@ -70,7 +70,7 @@ def _cluster(where: str, command: Command, known: ClusterSpec) -> ClusterSpec:
 
 
 def _is_sized(known: ClusterSpec) -> bool:
-    """Whether it says how many ranks there are; networks and files have a size."""
+    """True if a cluster has a size: by numbers, or as networks and files have one."""
     sized = known.topology is not None and known.topology not in PRESETS
     numbers = (known.ranks, known.servers, known.superpods, known.rank_table)
     return sized or any(number is not None for number in numbers)

@@ -48,7 +48,7 @@ _ALL = ("collective", "size", "type", "redop", "inplace", "time", "#wrong")
 
 
 def is_rccl_file(path: str) -> bool:
-    """Whether a file begins as such files do."""
+    """Return True for a file that begins as such files do."""
     try:
         with Path(path).open("rb") as file:
             lines = [
@@ -61,7 +61,7 @@ def is_rccl_file(path: str) -> bool:
 
 
 @dataclass
-class _Table:
+class _CallRows:
     """Rows of one call, those out of place apart from those in place."""
 
     line: int
@@ -75,7 +75,7 @@ class RcclFileReader:
     def __init__(self, name: str) -> None:
         self._name = name
         self._columns: list[str] = []
-        self._tables: list[_Table] = []
+        self._tables: list[_CallRows] = []
 
     @property
     def tables(self) -> list[tuple[int, LogTable]]:
@@ -112,7 +112,7 @@ class RcclFileReader:
             return
         command, is_old = _command(of), "numcycle" not in of
         if not self._tables or self._tables[-1].command != command:
-            self._tables.append(_Table(number, command))
+            self._tables.append(_CallRows(number, command))
         parts = command.ranks if is_old and command.program in _RECEIVE_A_PART else 1
         size = int(of["size"]) * (parts or 1)
         time_us = checked_time(f"{self._name}:{number}", str(size), of["time"])
@@ -133,7 +133,7 @@ def _of_json(line: str) -> dict[str, str]:
 
 
 def _command(of: dict[str, str]) -> Command:
-    """Return what a row says of its call."""
+    """Return the call of a row."""
     name = of["collective"].lower()
     processes, devices = int(of.get("rankspernode", 1)), int(of.get("gpusperrank", 0))
     return Command(

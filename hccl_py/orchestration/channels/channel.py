@@ -1,7 +1,7 @@
-"""Channels: what a rank does at a peer, and the notifies of both ends by their numbers.
+"""Channels: transfers to and from a peer, and the notifies of both ends by their numbers.
 
-On a channel, what is posted comes after the data that was written or read before it; between two
-channels nothing is ordered but by the thread.
+On a channel, a post comes after the data that was written or read before it; between two channels
+only the thread keeps order.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Channel(TransportEnd):
     """This rank's end of a channel to `peer`, a per-rank value.
 
     `remote(region)` is the same place in the peer's memory: in its HCCL buffer, or in user memory
-    that it registered for the channel. Methods record on `thread`, a thread of the rank, and raise
-    OrchestrationError for what cannot be: memory that is not registered (REMOTE_NOT_EXPORTED) or of
-    another channel's peer (WRONG_ADDRESS), a notify that was not asked for
-    (NOTIFY_INDEX_OUT_OF_RANGE), a read over RDMA.
+    that it registered for the channel. Methods record on `thread`, a thread of the rank. They raise
+    OrchestrationError for memory that is not registered (REMOTE_NOT_EXPORTED) or belongs to another
+    channel's peer (WRONG_ADDRESS), for a notify that was not requested (NOTIFY_INDEX_OUT_OF_RANGE)
+    and for a read over RDMA.
     """
 
     not_shown = "Let the peer register it: ChannelRequest(peer, memory=(Buffer.USER_OUT,))."
@@ -71,7 +71,7 @@ class Channel(TransportEnd):
         self._fetch(thread, dst, src, op, reduces=True)
 
     def post(self, thread: Thread, index: int) -> None:
-        """Set the peer's notify `index`, after what this channel has moved before."""
+        """Set the peer's notify `index`, after this channel's earlier transfers."""
         self._post(thread, self._checked(thread, index))
 
     def wait(self, thread: Thread, index: int) -> None:
@@ -79,8 +79,8 @@ class Channel(TransportEnd):
         self._wait(thread, self._checked(thread, index))
 
     def fence(self, thread: Thread) -> None:
-        """Order what the channel moves before and after it; no task, as a channel keeps its order
-        without.
+        """Order the channel's transfers before and after it; no task, as a channel keeps its order
+        anyway.
         """
         self._check_stream(thread)
 

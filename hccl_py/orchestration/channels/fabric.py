@@ -1,4 +1,4 @@
-"""From requests to channels: which ends meet, and what every rank has.
+"""From requests to channels: the pairing of ends, and every rank's threads and notifies.
 
 Channels are the transports of the program: layer 0 those of plane level0, layer 1 those of level1,
 as in programs that C++ code records.
@@ -53,7 +53,7 @@ class ChannelFabric:
         )
 
     def request_of(self, rank: int) -> ChannelResources:
-        """Return what a rank asked for."""
+        """Return a rank's request."""
         return next(r.request for r in self.requests if rank in r.ranks)
 
     def ends(self, ranks: IntArray, number: int) -> IntArray:
@@ -62,8 +62,8 @@ class ChannelFabric:
         return self._by_number[1][at]
 
     def ends_to(self, ranks: IntArray, peers: IntArray, layer: int | None, number: int) -> IntArray:
-        """Return the end of the `number`-th channel of every rank to its peer, on a layer or on
-        any, in the order of the requests; refuse where there is none.
+        """Return the end of the `number`-th channel of every rank to its peer, on one layer or on
+        both, in the order of the requests; OrchestrationError where there is none.
         """
         n = self.topology.size
         if layer is None:
@@ -90,7 +90,7 @@ class ChannelFabric:
         return order[first + number]
 
     def declared(self) -> Declared:
-        """Return what the ranks asked for; a recording states everything."""
+        """Return the requests of all ranks; a recording states everything."""
         ranks = self.topology.size
         subs = np.zeros(ranks, np.int64)
         for group in self.requests:
@@ -139,32 +139,25 @@ class ChannelFabric:
 def build_channels(
     topology: Topology, requests: Sequence[RankRequest[ChannelResources]]
 ) -> ChannelFabric:
-    """Let the ends meet that the ranks ask for; both ranks must ask for a channel alike.
+    """Pair the ends of the requested channels; both ranks must request a channel alike.
 
     Raises OrchestrationError for a peer that does not exist, a layer that does not lead to it, a
-    channel that only one side asks for, and ends with different numbers of notifies.
+    channel that only one side requests, and ends with different numbers of notifies.
     """
     parts = list(_ends(topology, requests))
     if not parts:
         none = replace(Transports.none(PLANES), notify_names=_NAMES)
         return ChannelFabric(topology, requests, none, np.zeros(0, np.int64))
-    ends = _Ends(
-        np.concatenate([part.rank for part in parts]),
-        np.concatenate([part.peer for part in parts]),
-        np.concatenate([part.plane for part in parts]),
-        np.concatenate([part.number for part in parts]),
-        np.concatenate([part.notifies for part in parts]),
-        np.concatenate([part.exports for part in parts]),
-    )
-    turn = turns_of(ends.plane, ends.rank, ends.peer)  # a rank's ends are in order
-    order = np.lexsort((turn, ends.peer, ends.rank, ends.plane))
-    ends = ends.taken(order)
+    rank, peer, plane, *others = map(np.concatenate, zip(*parts, strict=True))
+    turn = turns_of(plane, rank, peer)  # a rank's ends are in order
+    order = np.lexsort((turn, peer, rank, plane))
+    ends = _ChannelEnds(*(column[order] for column in (rank, peer, plane, *others)))
     transports = _joined(topology, ends, turn[order])
     return ChannelFabric(topology, requests, transports, ends.number)
 
 
-class _Ends(NamedTuple):
-    """Ends that ranks ask for, as columns; `number` counts those of a rank in its request."""
+class _ChannelEnds(NamedTuple):
+    """Requested ends as columns; `number` counts those of a rank in its request."""
 
     rank: IntArray
     peer: IntArray
@@ -173,19 +166,10 @@ class _Ends(NamedTuple):
     notifies: npt.NDArray[np.int16]
     exports: npt.NDArray[np.int8]
 
-    def taken(self, rows: IntArray) -> _Ends:
-        """Return some of the ends, in this order."""
-        return _Ends(
-            self.rank[rows],
-            self.peer[rows],
-            self.plane[rows],
-            self.number[rows],
-            self.notifies[rows],
-            self.exports[rows],
-        )
 
-
-def _ends(topology: Topology, requests: Sequence[RankRequest[ChannelResources]]) -> Iterator[_Ends]:
+def _ends(
+    topology: Topology, requests: Sequence[RankRequest[ChannelResources]]
+) -> Iterator[_ChannelEnds]:
     total = 0
     asked = [channel for group in requests for channel in group.request.channels]
     width = max([2, *(1 + len(channel.memory) for channel in asked)])
@@ -203,7 +187,7 @@ def _ends(topology: Topology, requests: Sequence[RankRequest[ChannelResources]])
             shown = sorted({*channel.memory, ChannelBuffer.CCL})
             exports = np.full((len(ranks), width), shown[-1], np.int8)
             exports[:, : len(shown)] = shown
-            yield _Ends(
+            yield _ChannelEnds(
                 ranks,
                 peers,
                 _planes(topology, channel, ranks, peers),
@@ -256,7 +240,7 @@ def _planes(
     return np.broadcast_to(_PLANE_OF_LAYER[layers], ranks.shape)
 
 
-def _joined(topology: Topology, ends: _Ends, turn: IntArray) -> Transports:
+def _joined(topology: Topology, ends: _ChannelEnds, turn: IntArray) -> Transports:
     """Return the transports of ends in order of plane, rank, peer and turn."""
     n, most = topology.size, int(turn.max()) + 1
     keys = ((ends.plane * n + ends.rank) * n + ends.peer) * most + turn
@@ -276,8 +260,10 @@ def _joined(topology: Topology, ends: _Ends, turn: IntArray) -> Transports:
     )
 
 
-def _check_met(ends: _Ends, turn: IntArray, alone: npt.NDArray[np.bool_], far: IntArray) -> None:
-    """Refuse ends that meet none, or one with another number of notifies."""
+def _check_met(
+    ends: _ChannelEnds, turn: IntArray, alone: npt.NDArray[np.bool_], far: IntArray
+) -> None:
+    """Refuse ends without a counterpart, or whose counterpart has another number of notifies."""
     if alone.any():
         at = int(np.argmax(alone))
         rank, peer = int(ends.rank[at]), int(ends.peer[at])
@@ -304,5 +290,5 @@ def _check_met(ends: _Ends, turn: IntArray, alone: npt.NDArray[np.bool_], far: I
         )
 
 
-def _layer(ends: _Ends, at: int) -> int:
+def _layer(ends: _ChannelEnds, at: int) -> int:
     return int(np.flatnonzero(ends.plane[at] == _PLANE_OF_LAYER)[0])

@@ -25,12 +25,12 @@ Out = TypeVar("Out", bound=Region | Chunks)
 
 
 class ChannelRank(OnPlanes[PlaneView], CallRank[In, Out]):
-    """What an executor records on that asked for `ChannelResources`: threads, channels, one HCCL
-    buffer.
+    """The ranks of a batch whose executor requested `ChannelResources`: threads, channels, and one
+    HCCL buffer.
 
-    `buffer` is the HCCL buffer, whole; every peer reaches it over its channel. `threads` are those
+    `buffer` is the whole HCCL buffer; every peer reaches it over its channel. `threads` are those
     of the request, `main` the first and `workers` the others; `channels` those of the request in
-    its order. Planes say where the rank is (`rank.level0.id`), and have no links.
+    its order. Planes give the rank's place (`rank.level0.id`), and have no links.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ChannelRank(OnPlanes[PlaneView], CallRank[In, Out]):
 
     @cached_property
     def threads(self) -> Requested[Thread]:
-        """The threads that were asked for; OrchestrationError for an index beyond them."""
+        """The requested threads; OrchestrationError for an index beyond them."""
         return Requested(self._threads(), "thread", "UNDECLARED_STREAM")
 
     @property
@@ -71,10 +71,10 @@ class ChannelRank(OnPlanes[PlaneView], CallRank[In, Out]):
         return Requested(found, "channel", "UNDECLARED_CHANNEL")
 
     def channel(self, peer: RankInt, *, layer: int | None = None, number: int = 0) -> Channel:
-        """Return the channel to a peer: of several the one with this number, in the order of the
-        request, among all or among those on a layer.
+        """Return the channel to a peer; where there are several, the `number`-th in the order of
+        the request, of all or of those on `layer`.
 
-        Raises OrchestrationError (UNDECLARED_CHANNEL) where it was not asked for.
+        Raises OrchestrationError (UNDECLARED_CHANNEL) where it was not requested.
         """
         if layer not in (None, 0, 1):
             raise orchestration_error(f"There is no layer {layer}", "Layers are 0 and 1.")

@@ -50,7 +50,7 @@ class Thread(Stream):
         super().wait(notify)
 
     def transfer(self, dst: Memory, src: Memory, op: ReduceOp | None, *, reduces: bool) -> None:
-        """Record what a channel moves, one task per contiguous piece."""
+        """Record a channel's transfer, one task per contiguous piece."""
         self._move(dst, src, self._reduce_number(op) if reduces else -1)
 
     def _check_own(self, dst: Memory, src: Memory) -> None:

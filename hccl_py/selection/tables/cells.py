@@ -1,11 +1,28 @@
-"""Cells and rows that several tables share."""
+"""Cells and rows that several tables share, and the files of HCCL that rows come from."""
 
 from __future__ import annotations
 
 from hccl_py.call.ops import ALL_TO_ALL
-from hccl_py.selection.rules import Cell, Multiple, Rule, refuse
+from hccl_py.selection.rules import Cell, Multiple, OperatorFile, Rule, refuse
 
 KIB, MIB = 1 << 10, 1 << 20
+
+OPERATORS = "algorithm/impl/operator/"
+
+AR = OperatorFile(OPERATORS + "all_reduce_operator.cc")
+AG = OperatorFile(OPERATORS + "all_gather_operator.cc")
+AGV = OperatorFile(OPERATORS + "all_gather_v_operator.cc")
+RS = OperatorFile(OPERATORS + "reduce_scatter_operator.cc")
+RSV = OperatorFile(OPERATORS + "reduce_scatter_v_operator.cc")
+BC = OperatorFile(OPERATORS + "broadcast_operator.cc")
+RE = OperatorFile(OPERATORS + "reduce_operator.cc")
+SC = OperatorFile(OPERATORS + "scatter_operator.cc")
+A2A = OperatorFile(OPERATORS + "alltoall_operator.cc")
+SEND = OperatorFile(OPERATORS + "send_operator.cc")
+BATCH = OperatorFile(OPERATORS + "batchsendrecv_operator.cc")
+STAGED_EXECUTOR = OperatorFile(
+    "algorithm/impl/coll_executor/coll_all_to_all/coll_all_to_all_v_staged_executor.cc"
+)
 
 SINGLE: Cell = ("ranks", "==", 1)
 MESH: Cell = ("level0", "in", ("mesh", "4p_mesh", "2p_mesh"))
@@ -34,10 +51,10 @@ HCCS: Cell = ("inter_hccs", "==", True)
 NO_HCCS: Cell = ("inter_hccs", "==", False)
 
 AIV_LARGEST: Cell = ("bytes", "<=", 256 * MIB)
-"""Vector cores take no more."""
+"""The largest data of vector cores."""
 
 KEEP_RINGS = ("ring", "NB")
-"""What A3's hierarchical executors run between servers but NHR."""
+"""Algorithms between servers of A3's hierarchical executors, besides NHR."""
 
 KEEP_ALL_BUT_HD = ("ring", "NHR", "NHR_V1", "NB", "AHC", "AHC_BROKE", "pipeline")
 
@@ -47,13 +64,23 @@ NO_GATHER: dict[str, tuple[Rule, ...]] = {
 
 
 def at_most(size: int) -> Cell:
-    """Return the cell for calls of at most so many bytes."""
+    """Return the cell for calls of at most `size` bytes."""
     return ("bytes", "<=", size)
 
 
 def per(size: int, fact: str) -> Cell:
-    """Return the cell for calls of at most so many bytes per rank, device, ..."""
+    """Return the cell for calls of at most `size` bytes per rank, device, ..."""
     return ("bytes", "<=", Multiple(size, fact))
+
+
+def by_level0(file: OperatorFile, at: str, mesh: str, ring: str, flat: str) -> tuple[Rule, ...]:
+    """Return the rows of executors for a mesh, a ring, and anything else inside a server."""
+    return file.take(mesh, at, MESH), file.take(ring, at, RING), file.take(flat, at)
+
+
+def exchange(executor: str, at: str, *when: Cell) -> Rule:
+    """Return a row of all-to-all that goes pairwise between servers."""
+    return A2A.take(executor, at, *when, level1="pairwise")
 
 
 def for_family(*rows: Rule) -> dict[str, tuple[Rule, ...]]:
@@ -62,14 +89,14 @@ def for_family(*rows: Rule) -> dict[str, tuple[Rule, ...]]:
 
 
 UNCOPIED = ("RunAlltoAllDirectFullmesh",)
-"""All-to-all executors whose tag does not say whether data fits the CCL buffers."""
+"""All-to-all executors with one tag for data that fits the CCL buffers and for larger data."""
 
 CONTINUOUS = ("RunAlltoAllVContinuousPipeline", "RunAlltoAllVPipelineFor91093")
-"""All-to-all executors that HCCL takes before it looks whether data fits the CCL buffers."""
+"""All-to-all executors that HCCL takes before it compares data with the CCL buffers."""
 
 BLOCK_RINGS = (
     "AllReduceARSFor91093Executor",
     "AllGatherARSFor91093Executor",
     "ReduceScatterARSFor91093Executor",
 )
-"""Executors whose tag says how many ranks a ring has."""
+"""Executors whose tag has the number of ranks in a ring."""

@@ -1,7 +1,6 @@
-"""What the times of a program say: who is busy, who waits for whom, which links are full, and what
-makes it take as long as it does.
+"""Analysis of a timeline: busy streams, waits, use of links, overruns, critical path and slack.
 
-`Timeline` has a method for each; arrays are columns, so that millions of tasks are no matter.
+`Timeline` has a method for each; arrays are columns, for programs of millions of tasks.
 """
 
 from hccl_py.simulator.analysis.critical import CriticalPath, PathParts, critical_path, slack

@@ -1,4 +1,4 @@
-"""Which ranks do the same: pictures draw those once."""
+"""Ranks that do the same, which pictures draw once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a program take as long as it does: its critical path, and the slack of every task.
+"""The critical path of a program, and the slack of every task.
 
 Times bind each other in three ways: tasks of a stream follow one another, a wait ends when its post
 takes effect, and an RDMA connection serves one after the other. The critical path goes back from
@@ -28,7 +28,7 @@ _LOCAL = (TaskKind.COPY, TaskKind.REDUCE)
 
 
 class PathParts(NamedTuple):
-    """What a critical path consists of, in microseconds; they sum to the total.
+    """The parts of a critical path, in microseconds; they sum to the total.
 
     `launch_us` comes before all tasks; `alpha_us` is the latency of steps, paid by Acks over SDMA
     and by DataSignals over RDMA, or by what stands for messages, `notify_us` that of all other
@@ -64,11 +64,11 @@ class CriticalPath:
 
     @property
     def spans_us(self) -> Floats:
-        """What every row adds."""
+        """The time that every row adds."""
         return np.asarray(self.end_us - self.begin_us)
 
     def parts(self) -> PathParts:
-        """Return how much of the total each parameter of the cost model explains."""
+        """Return the parts of the total that each parameter of the cost model explains."""
         program, spans = self.timeline.program, self.spans_us
         tasks = program.tasks
         kind, remote = tasks.table.kind[tasks.instruction[self.rows]], tasks.end[self.rows] >= 0
@@ -104,8 +104,8 @@ class CriticalPath:
         }
 
     def _inline_reductions(self, kind: npt.NDArray[np.int8]) -> Floats:
-        """Return what of every span is γ of a reduction that is part of a transfer; where it
-        overlaps the transfer, by how much it takes longer.
+        """Return the part of every span that is γ of a reduction inside a transfer; where it
+        overlaps the transfer, the time that it adds.
         """
         links, program = self.timeline.links, self.timeline.program
         reduces = [kind_ for kind_ in TaskKind if kind_.reduces and kind_ not in _LOCAL]
@@ -167,6 +167,10 @@ def slack(timeline: Timeline) -> Floats:
     )
 
 
+# By row, all arrays of both kernels: `on_stream` and `on_connection` are the rows before it on its
+# stream and on its RDMA connection (-1: none), `post_of` the post of a wait; `start`, `end` and
+# `effect` its times; `stream_us` how long it was ready on its stream before its connection was, and
+# `connection_us` the other way round. One step for each row of the path: at most all rows, once.
 @kernel
 def _trace_back(
     row: int,
@@ -179,23 +183,27 @@ def _trace_back(
     end: Floats,
     effect: Floats,
 ) -> tuple[Rows, Floats, Floats]:
-    """Follow one row back to time 0; `until` is where the span of the row found last begins."""
+    """Follow one row back to the launch, always to the row that bound it, and return the path from
+    its first row on, with the begin and the end of the span that each row adds.
+    """
     rows = np.empty(len(kinds), np.int32)
     begin = np.empty(len(kinds))
     until = np.empty(len(kinds))
     count = 0
+    # Invariant: the path binds `row` at its effect where `at_effect`, else at its end on the
+    # stream.
     at_effect = row >= 0 and effect[row] >= end[row]
     while row >= 0:
         rows[count] = row
         until[count] = effect[row] if at_effect else end[row]
         begin[count] = start[row]
-        other = on_stream[row]
+        other = on_stream[row]  # unless something else came last
         by_effect = False
         if at_effect and stream_us[row] > 0:  # the connection came last
             other = on_connection[row]
             begin[count] = effect[other]
             by_effect = True
-        elif kinds[row] == WAIT and effect[post_of[row]] > start[row]:
+        elif kinds[row] == WAIT and effect[post_of[row]] > start[row]:  # it really waited
             other = post_of[row]
             begin[count] = effect[other]
             by_effect = True
@@ -208,6 +216,8 @@ def _trace_back(
     return rows[:count][::-1].copy(), begin[:count][::-1].copy(), until[:count][::-1].copy()
 
 
+# `order` lists rows so that each comes after all that it follows; `queue` is the stream of a row,
+# rank · streams + stream. One step for each row.
 @kernel
 def _spread_slack(
     order: Rows,
@@ -223,28 +233,33 @@ def _spread_slack(
     queues: int,
     total: float,
 ) -> Floats:
-    """Go back from the end: what follows a task has given its slack to it before.
-
-    `free` is how much later the stream may be done with a task.
+    """Go back from the end. A task's slack is the least over all tasks that follow it, of their own
+    slack and the gap between the two.
     """
+    # Invariant: when a row's turn comes, all rows that follow it had theirs, so `slack[row]` is the
+    # least that its wait and its connection allow, and `follow[q]` the least that its stream does:
+    # by how much the stream may be later at the end of the row that comes next in this loop.
     slack = np.full(len(order), np.inf)
-    follow = np.full(queues, np.inf)  # of the task after it on every stream
+    follow = np.full(queues, np.inf)
     for k in range(len(order) - 1, -1, -1):
         row = order[k]
         q = queue[row]
-        free = min(follow[q], total - end[row])
+        free = min(follow[q], total - end[row])  # how much later the stream may be done with it
         if kinds[row] == WAIT:
             slack[row] = free
+            # Post and stream both lead to a wait; the one that was there early may be later by
+            # more.
             post = post_of[row]
             ready = max(start[row], effect[post])
             slack[post] = min(slack[post], free + (ready - effect[post]))
             follow[q] = free + (ready - start[row])
             continue
-        late = min(slack[row], total - effect[row])
+        late = min(slack[row], total - effect[row])  # how much later it may take effect
         if on_connection[row] >= 0:
             other = on_connection[row]
             slack[other] = min(slack[other], late + connection_us[row])
         free = min(free, late + stream_us[row])
+        # A post or a write that its connection sends takes effect apart from its stream.
         apart = kinds[row] == POST or effect[row] > end[row]
         slack[row] = late if apart else free
         follow[q] = free

@@ -1,4 +1,4 @@
-"""How many bytes go over every link of the network, and how full it is."""
+"""Bytes over every link of the network, and the share of time in which it is full."""
 
 from __future__ import annotations
 

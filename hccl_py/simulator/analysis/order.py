@@ -1,4 +1,4 @@
-"""What a task waits for besides a notify: the task before it on its stream, or on its RDMA
+"""The order of tasks besides notifies: the task before each on its stream, or on its RDMA
 connection.
 """
 

@@ -1,4 +1,4 @@
-"""How long every stream is busy, waits, and is idle."""
+"""Busy, waiting and idle time of every stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who waits for whom, and how long."""
+"""Waits of ranks for each other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Waits:
 
 
 def waits(timeline: Timeline) -> Waits:
-    """Add the waits up by who waits for whom."""
+    """Add waits up by the waiting rank and the posting rank."""
     program, tasks = timeline.program, timeline.program.tasks
     rows = np.flatnonzero(tasks.kind == TaskKind.NOTIFY_WAIT)
     rows = rows[timeline.end_us[rows] > timeline.start_us[rows]]

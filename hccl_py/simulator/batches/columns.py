@@ -9,14 +9,12 @@ converted table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from hccl_py.values import IntArray, PerRank, RankInt
-
-Convert = Callable[[npt.NDArray[Any]], npt.NDArray[np.float64]]
+from hccl_py.clocks.durations import CostColumns, TaskDurations, identity
+from hccl_py.values import Floats, IntArray, PerRank, RankInt, values_of
 
 
 class PooledColumns(NamedTuple):
@@ -31,7 +29,7 @@ class PooledColumns(NamedTuple):
     formulas: IntArray
     highest: IntArray
     ints: IntArray
-    floats: npt.NDArray[np.float64]
+    floats: Floats
 
 
 class ColumnPool:
@@ -45,14 +43,16 @@ class ColumnPool:
         self._arrays: dict[int, int] = {}
         self._ints: list[IntArray] = [np.zeros(1, np.int64)]
         self._int_count = 1
-        self._floats: list[npt.NDArray[np.float64]] = []
+        self._floats: list[Floats] = []
         self._float_count = 0
-        self._float_known: dict[object, tuple[int, int]] = {}
+        self._constants: dict[float, int] = {}
+        self._by_lane: dict[int, PerRank] = {}
+        self._looked_up: dict[object, list[tuple[bool, int]]] = {}
         self._alive: list[object] = []  # formulas are known by the ids of their arrays
 
     def integer(self, value: RankInt) -> int:
         """Return the number of a column."""
-        key = value.key() if isinstance(value, PerRank) else value
+        key = identity(value)
         if key not in self._known:
             self._known[key] = len(self._rows)
             self._rows.append(self._row(value))
@@ -60,20 +60,32 @@ class ColumnPool:
             self._alive.append(value)
         return self._known[key]
 
-    def duration(
-        self,
-        size: RankInt,
-        key: object,
-        convert: Convert,
-    ) -> tuple[int, int]:
-        """Return (index column, place in floats) of microseconds by size; `key` names the
-        conversion.
-        """
-        known = (key, size.key() if isinstance(size, PerRank) else size)
-        if known not in self._float_known:
-            self._float_known[known] = self._duration(size, key, convert)
-            self._alive.append(size)
-        return self._float_known[known]
+    def duration(self, us: Floats) -> tuple[int, int]:
+        """Return (index column, place in floats) of microseconds by lane, or one number."""
+        return self._indexed(self._lanes(us.size), *self._placed(us))
+
+    def durations(
+        self, columns: CostColumns, lanes: int, times: Callable[[CostColumns], TaskDurations]
+    ) -> tuple[int, int, int, int]:
+        """Return (index column, place) of the time on the stream, and of the time after it."""
+        size = columns.size
+        others = columns._replace(size=0)
+        index: RankInt = 0
+        if any(isinstance(column, (PerRank, np.ndarray)) for column in others):
+            index = self._lanes(lanes)
+        elif isinstance(size, PerRank) and size.table is not None:
+            index = PerRank(size.base, size.add, size.mod, None, (size.low, size.high))
+            size = size.table
+        elif isinstance(size, PerRank):
+            index = self._lanes(lanes)
+        known = tuple(map(identity, (*others, size)))
+        if known not in self._looked_up:
+            plain = CostColumns(*map(values_of, columns._replace(size=size)))
+            found = times(plain)
+            self._looked_up[known] = [self._placed(us) for us in (found.stream_us, found.after_us)]
+            self._alive.append((columns, size))
+        stream, after = self._looked_up[known]
+        return *self._indexed(index, *stream), *self._indexed(index, *after)
 
     def pooled(self) -> PooledColumns:
         """Return the arrays."""
@@ -101,23 +113,27 @@ class ColumnPool:
             add = (value.low + add) % mod - value.low
         return self._place(value.base), 1, add, mod, table_at
 
-    def _duration(
-        self,
-        size: RankInt,
-        key: object,
-        convert: Convert,
-    ) -> tuple[int, int]:
-        if not isinstance(size, PerRank):
-            return self.integer(0), self._place_floats(convert(np.array([size])))
-        if size.table is None:
-            lanes = np.arange(len(size.base))
-            return self.integer(PerRank(lanes)), self._place_floats(convert(size.values()))
-        index = PerRank(size.base, size.add, size.mod, None, (size.low, size.high))
-        table_key = (key, id(size.table))
-        if table_key not in self._float_known:
-            self._float_known[table_key] = (0, self._place_floats(convert(size.table)))
-            self._alive.append(size.table)
-        return self.integer(index), self._float_known[table_key][1]
+    def _lanes(self, lanes: int) -> PerRank:
+        """Return the column of lane numbers."""
+        if lanes not in self._by_lane:
+            self._by_lane[lanes] = PerRank(np.arange(lanes))
+        return self._by_lane[lanes]
+
+    def _indexed(self, index: RankInt, differ: bool, place: int) -> tuple[int, int]:
+        return self.integer(index if differ else 0), place
+
+    def _placed(self, us: Floats) -> tuple[bool, int]:
+        """Return True if lanes differ, and the place of their microseconds in floats."""
+        if us.ndim and (us == us[0]).all():
+            us = us[0]
+        if not us.ndim and float(us) in self._constants:
+            return False, self._constants[float(us)]
+        place = self._float_count
+        self._floats.append(np.atleast_1d(us))
+        self._float_count += us.size
+        if not us.ndim:
+            self._constants[float(us)] = place
+        return us.ndim > 0, place
 
     def _place(self, array: IntArray) -> int:
         if id(array) not in self._arrays:
@@ -126,9 +142,3 @@ class ColumnPool:
             self._int_count += len(array)
             self._alive.append(array)
         return self._arrays[id(array)]
-
-    def _place_floats(self, values: npt.NDArray[np.float64]) -> int:
-        place = self._float_count
-        self._floats.append(values)
-        self._float_count += len(values)
-        return place

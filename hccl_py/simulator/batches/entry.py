@@ -63,8 +63,8 @@ def simulate_batches(
     """Time a program by its batches; `lockstep=False` goes rank by rank from the start.
 
     A program whose notifies count is expanded and timed task by task. Raises DeadlockError where
-    streams can never end, OrchestrationError for a post on a full cell and for one that nobody
-    waits for.
+    streams can never end, OrchestrationError for a post on a full cell and for one without a
+    wait.
     """
     if program.counts_posts:
         program.linked.check(program)
@@ -218,7 +218,7 @@ class _Run:
             )
         for cell in np.flatnonzero(self.state.cell >= 0)[:1].tolist():
             raise OrchestrationError(
-                f"Unmatched post: nobody waits for {_notify(program, cell)}.",
+                f"Unmatched post: no task waits for {_notify(program, cell)}.",
                 "Record it with fewer ranks and call program.linked.check(program).",
                 finding="UNMATCHED_POST",
             )

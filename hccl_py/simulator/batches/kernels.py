@@ -1,7 +1,18 @@
 """The loops of the simulation by batches, on numbers only.
 
 Row c of `formulas` is a column, as PooledColumns says; this file has the one place that computes
-it.
+it. All loops go round the queues as they can advance, in any order: a cell has one post at a time
+and a stream its own clock, so times do not depend on the order.
+
+Legend:
+
+    q        queue: a stream of a batch; it has instructions first[q] .. first[q + 1] - 1
+    n, lane  rank of a batch on a queue: its number among all lanes, and its place in the queue
+    i        instruction; counter[q] (or counter[n]) is the next one
+    c, w, e  cell of a notify; connection of an instruction; end of a transport, its connection
+    k        noted lane, whose times are kept in `notes`
+    t, now   clocks, in µs
+    held     the time at which each full cell was set, -1 for an empty one
 """
 
 from __future__ import annotations
@@ -50,6 +61,9 @@ def _evaluate(into: IntArray, formulas: IntArray, ints: IntArray, c: int, lanes:
         into[lane] = _number(ints, base + lane * step, add, mod, table)
 
 
+# Column columns[k] has lanes[k] lanes. `by_cell` is the group of every cell, `size` the cells that
+# each column brought into a group of its own, `seen` the last column that named each cell. One step
+# for each lane of each column.
 @kernel_calling(lambda: (_number,), allocates=False)
 def label(
     columns: IntArray,
@@ -66,21 +80,23 @@ def label(
     groups are touched by others (`broken`). `size` is 0 for every column; `by_cell`, `found` and
     `seen` are -1.
     """
+    # Invariant: a group is numbered by the first column that names its cells, and every cell that
+    # has a group keeps it. A column has a group if it names exactly the cells of that group.
     for k in range(len(columns)):
         base, step, add, mod, table = formulas[columns[k]]
         group, whole = -1, True
         for lane in range(lanes[k]):
             v = _number(ints, base + lane * step, add, mod, table)
-            if v < 0 or seen[v] == k:
+            if v < 0 or seen[v] == k:  # no cell, or one named twice
                 whole = False
                 continue
             seen[v] = k
-            if lane == 0:
+            if lane == 0:  # the first cell says which group it can be
                 group = by_cell[v] if by_cell[v] >= 0 else k
             if by_cell[v] < 0 and group == k:
                 by_cell[v] = k
                 size[k] += 1
-            elif by_cell[v] != group:
+            elif by_cell[v] != group:  # a part of another group: that one has no single time, too
                 whole = False
                 if by_cell[v] >= 0:
                     broken[by_cell[v]] = True
@@ -90,6 +106,10 @@ def label(
             found[k] = group
 
 
+# By instruction: `cells` and `connections` are groups, `on_stream` and `after` durations. By queue:
+# `lanes`, `counter`, and `level`, the clock of all its lanes. By group: `held` and `busy`, until
+# when its connections send. A round costs one step for each queue, an instruction one, however many
+# ranks it has.
 @kernel_calling(lambda: (_note,), allocates=False)
 def in_unison(
     first: IntArray,
@@ -107,9 +127,12 @@ def in_unison(
 ) -> int:
     """Go round the queues while any moves.
 
-    Per instruction: its groups of cells and connections (-1: not usable, connections -2: none) and
-    its durations (NaN: differ). Return the tasks done, or -1 - group of an overrun.
+    Groups are -1 where they cannot be used, those of connections -2 where there is none; durations
+    are NaN where lanes differ. Return the tasks done, or -1 - group of an overrun.
     """
+    # Invariant: all lanes of a queue have done the same instructions and are at time level[q]; a
+    # group's cells are all full since held[c], or all empty. A queue stops for good where that
+    # would end, and until its post is there where it waits.
     done = 0
     moved = True
     while moved:
@@ -120,7 +143,7 @@ def in_unison(
                 c, w = cells[i], connections[i]
                 is_wait, is_post = kinds[i] == WAIT, kinds[i] == POST
                 if (is_wait or is_post) and c < 0:
-                    break
+                    break  # cells of several groups
                 start = level[q]
                 if is_wait:
                     if held[c] < 0 or on_stream[i] != on_stream[i]:
@@ -129,11 +152,11 @@ def in_unison(
                     held[c] = -1.0
                 else:
                     if w == -1 or on_stream[i] != on_stream[i] or after[i] != after[i]:
-                        break
+                        break  # connections of several groups, or durations that differ
                     effect = t = start + on_stream[i]
                     if is_post:
                         if held[c] >= 0:
-                            return -1 - int(c)
+                            return -1 - int(c)  # an overrun
                         held[c] = effect = (max(t, busy[w]) if w >= 0 else t) + after[i]
                     elif w >= 0:
                         busy[w] = max(busy[w], t) + after[i]
@@ -147,6 +170,8 @@ def in_unison(
     return done
 
 
+# `code` and `state` are as state.py says; counter[q] is the next instruction of all lanes of q. An
+# instruction costs one step for each of its ranks, a round one for each queue.
 @kernel_calling(lambda: (_note, _number, _evaluate), allocates=False)
 def in_lockstep(
     code: Instructions, counter: IntArray, state: State, room: IntArray, notes: Notes
@@ -159,7 +184,9 @@ def in_lockstep(
     first, lane_first, kinds, columns, (formulas, _, ints, floats) = code
     clock, cell, connection = state
     queues = len(first) - 1
-    cells, ends, index = room[0], room[1], room[2]
+    cells, ends, index = room[0], room[1], room[2]  # columns of the instruction, lane by lane
+    # Invariant: all lanes of a queue have done the same instructions, each at a time of its own. A
+    # wait is done for all lanes or for none, so a batch that waits for itself stops here.
     done = 0
     moved = True
     while moved:
@@ -184,7 +211,7 @@ def in_lockstep(
                     for lane in range(lanes):
                         now[lane] = max(now[lane], cell[cells[lane]])
                         cell[cells[lane]] = -1.0
-                if formulas[c_stream, 1] == 0:
+                if formulas[c_stream, 1] == 0:  # the same time for all lanes
                     for lane in range(lanes):
                         now[lane] += floats[at_stream]
                 else:
@@ -198,7 +225,7 @@ def in_lockstep(
                         _evaluate(ends, formulas, ints, w, lanes)
                     if kind == POST:
                         for lane in range(lanes):
-                            t = now[lane]
+                            t = now[lane]  # over RDMA it sets out behind the writes before it
                             if w >= 0 and ends[lane] >= 0:
                                 t = max(t, connection[ends[lane]])
                             t += floats[at_after + index[lane]]
@@ -225,6 +252,10 @@ def in_lockstep(
     return int(done)
 
 
+# By lane: `counter`, the next instruction; `queue_of`, its queue; `seeds`, of its jitter, whose
+# largest factor is 1 + `spread`. By cell: `waiter`, the lane that waits for it (-1: none). `stack`
+# holds the lanes that may go on. One step for each task: a lane that has to wait is put back by the
+# post that it waits for, and never looked at in between.
 @kernel_calling(lambda: (_note, _number, _value, mixed, longer), allocates=False)
 def rank_by_rank(
     code: Instructions,
@@ -237,14 +268,15 @@ def rank_by_rank(
     seeds: IntArray,
     spread: float,
 ) -> int:
-    """Go on rank by rank from any state; `counter` and `seeds` are per lane. `waiter` has -1 for
-    every cell, `stack` room for all lanes and cells.
+    """Go on rank by rank from any state. `waiter` begins as -1 for every cell, `stack` has room for
+    all lanes and cells.
 
     Return the tasks done, or -1 - cell of an overrun.
     """
     first, lane_first, kinds, columns, (formulas, _, ints, floats) = code
     clock, cell, connection = state
     lanes = len(queue_of)
+    # Invariant: every lane that is not done is on the stack or is the waiter of an empty cell.
     for n in range(lanes):
         stack[n] = lanes - 1 - n
     height, done = lanes, 0
@@ -253,7 +285,7 @@ def rank_by_rank(
         n = stack[height]
         q = queue_of[n]
         lane = n - lane_first[q]
-        mine = -1
+        mine = -1  # the number of this lane among those whose times are kept
         for k in range(notes.first[q], notes.first[q + 1]):
             if notes.lane[k] == lane:
                 mine = k
@@ -284,11 +316,11 @@ def rank_by_rank(
                     if cell[at] >= 0:
                         return -1 - at
                     cell[at] = arrival
-                    if waiter[at] >= 0:
+                    if waiter[at] >= 0:  # it goes on when this lane stops
                         stack[height] = waiter[at]
                         height += 1
                         waiter[at] = -1
-                elif w >= 0:
+                elif w >= 0:  # an RDMA write: the stream goes on, the connection sends
                     e = _value(formulas, ints, w, lane)
                     after = floats[at_after + _value(formulas, ints, c_after, lane)] * factor
                     connection[e] = max(connection[e], t) + after

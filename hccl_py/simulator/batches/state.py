@@ -1,4 +1,4 @@
-"""What the loops over batches read and change: a program as numbers, clocks, noted times."""
+"""Columns that the loops over batches read and change: a program, clocks, noted times."""
 
 from __future__ import annotations
 

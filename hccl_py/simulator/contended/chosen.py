@@ -1,17 +1,17 @@
 """One rank of each class in the place of all of them, and back.
 
-The program of the representatives has their tasks only. What they post reaches, in the place of
-whoever waits for it, the rank that stands for that one. Links are classes of links; a flow weighs
+The program of the representatives has their tasks only. Their posts reach, in the place of the rank
+that waits for them, the one that stands for it. Links are classes of links; a flow weighs
 there what the flows of its whole class do on one link of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from hccl_py.clocks.durations import identity
 from hccl_py.program.instruction import Batch
 from hccl_py.program.narrowing import Narrower
 from hccl_py.program.program import Program
@@ -59,7 +59,7 @@ def _program(program: Program, classes: Classes, chosen: IntArray) -> Program:
         places = np.flatnonzero(np.isin(batch.ranks, chosen))
         if len(places):
             batches.append(Batch(batch.ranks[places], narrowed(batch.instructions, places)))
-    columns = {_key(i.cell): i.cell for batch in batches for i in batch.instructions}
+    columns = {identity(i.cell): i.cell for batch in batches for i in batch.instructions}
     used = np.unique(np.concatenate([np.atleast_1d(values_of(one)) for one in columns.values()]))
     used = used[used >= 0]
     _, alike, which = np.unique(classes.of_cell[used], return_index=True, return_inverse=True)
@@ -67,14 +67,10 @@ def _program(program: Program, classes: Classes, chosen: IntArray) -> Program:
     stands[used] = used[alike[which.reshape(-1)]]
     cells = {key: PerRank.of(stands[values_of(one)]) for key, one in columns.items()}
     kept = [
-        Batch(ranks, tuple(i._replace(cell=cells[_key(i.cell)]) for i in instructions))
+        Batch(ranks, tuple(i._replace(cell=cells[identity(i.cell)]) for i in instructions))
         for ranks, instructions in batches
     ]
     return replace(program, batches=tuple(kept))
-
-
-def _key(value: Any) -> object:
-    return value.key() if isinstance(value, PerRank) else value
 
 
 def _shared(

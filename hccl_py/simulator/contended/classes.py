@@ -1,37 +1,37 @@
 """Ranks that do the same over links that carry the same, found from the batches.
 
-In an all-to-all of equal sizes on a torus, ranks of one column do the same, only elsewhere. Whoever
-is alike does everything at the same times: rates that are max-min fair are unique, so what looks
-the same from everywhere has the same rates. One rank of each class then stands for all of it.
+In an all-to-all of equal sizes on a torus, ranks of one column do the same, only elsewhere. Ranks
+that are alike do everything at the same times: max-min fair rates are unique, so flows that look
+the same from everywhere have the same rates. One rank of each class then stands for all of it.
 
 Classes are found by refining colours until they split no more:
 
-    rank    what it did before: its batch, sizes, durations; then the links of its routes and the
-            notifies that it posts and waits for, each with the place in the batch that names it
+    rank    at first its batch, and the columns in which times of its tasks differ from those of
+            other ranks; then the links of its routes and the notifies that it posts and waits for,
+            each with the place in the batch that names it
     link    its capacity, and the colours of the ranks that use it, with the stream and peer
     notify  the colours of those that post it and wait for it, with the place in the batch
 
 So in the end every rank of a class has the same instructions, which take the same time alone; the
-links that it uses are of the same classes, as many of each; and whom it waits for is of the same
-class at the same instruction. A colour is a hash of 64 bits, sums of which stand for sets.
+links that it uses are of the same classes, as many of each; and the ranks that it waits for are of
+the same class at the same instruction. A colour is a hash of 64 bits, sums of which stand for sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.clocks.durations import Durations
+from hccl_py.clocks.durations import BatchColumns, Durations, identity
 from hccl_py.enums import POST, RDMA_WRITES, WAIT
 from hccl_py.program.instruction import Batch
 from hccl_py.program.kernels import kernel, reading
 from hccl_py.program.program import Program
 from hccl_py.simulator.contended.paths import SharedLinks
 from hccl_py.simulator.contended.state import Int32s, Int64s
-from hccl_py.values import IntArray, PerRank, values_of
+from hccl_py.values import IntArray, values_of
 
 Colours: TypeAlias = npt.NDArray[np.uint64]
 
@@ -53,8 +53,8 @@ class Classes(NamedTuple):
 
 def classes_of(program: Program, durations: Durations, shared: SharedLinks) -> Classes | None:
     """Return classes of ranks; None where they are hardly fewer than the ranks are, where notifies
-    count posts, where tasks take what chance says, where data is spread over several ways, and
-    where streams of a rank share an RDMA connection.
+    count posts, where there is jitter, where data is spread over several ways, and where streams of
+    a rank share an RDMA connection.
     """
     if program.counts_posts or durations.jitter.spread or len(shared.weight):
         return None
@@ -73,14 +73,14 @@ def classes_of(program: Program, durations: Durations, shared: SharedLinks) -> C
 
 
 def _streams_meet(program: Program) -> bool:
-    """Return whether several streams send over one RDMA connection, which carries one write after
-    the other: of two that set out at once nothing but the number of its stream says which is first.
+    """Return True if several streams send over one RDMA connection, which carries one write after
+    the other: of two that set out at once only the number of the stream says which is first.
     """
     is_rdma = np.append(program.transports.is_rdma, False)  # behind the last end: none, -1
     stream = np.full(len(is_rdma), -1)
     for batch in program.batches if is_rdma.any() else ():
         sends = {
-            (i.stream, _key(i.end)): i
+            (i.stream, identity(i.end)): i
             for i in batch.instructions
             if i.kind == POST or i.kind in RDMA_WRITES
         }
@@ -129,42 +129,14 @@ def _mixed(*columns: npt.NDArray[Any]) -> Colours:
 
 
 def _at_first(program: Program, durations: Durations) -> Colours:
-    """Return the colours of ranks by their batch, and what their tasks take alone."""
+    """Return the colours of ranks by their batch, and by the times of their tasks alone."""
     colour = np.zeros(program.ranks, np.uint64)
     for number, batch in enumerate(program.batches):
         found = _mixed(np.full(len(batch.ranks), number))
-        for column in _costs(batch, durations):
-            found = _mixed(found, np.broadcast_to(column, len(found)))
+        for column in BatchColumns(durations, batch.ranks).differing(batch.instructions):
+            found = _mixed(found, column.view(np.uint64) if column.dtype.kind == "f" else column)
         colour[batch.ranks] = found
     return colour
-
-
-def _costs(batch: Batch, durations: Durations) -> Iterator[npt.NDArray[Any]]:
-    """Yield what the time of a batch's tasks depends on, each column once."""
-    known: set[object] = set()
-    classes: dict[object, Any] = {}
-
-    def is_new(*key: object) -> bool:
-        count = len(known)
-        known.add(key)
-        return len(known) > count
-
-    yield np.atleast_1d(durations.classes(batch.ranks, np.array(-1)))
-    for i in batch.instructions:
-        end = _key(i.end)
-        if end not in classes:
-            classes[end] = durations.classes(batch.ranks, values_of(i.end))
-            yield np.atleast_1d(classes[end])
-        if isinstance(i.size, PerRank) and is_new(i.size.key()):
-            yield i.size.values()
-        if isinstance(i.duration_us, PerRank) and is_new(i.duration_us.key()):
-            yield i.duration_us.values().astype(np.float64).view(np.uint64)
-        if i.kind == POST and is_new(_key(i.cell), end):
-            yield np.atleast_1d(durations.pays_alpha(classes[end], values_of(i.cell)))
-
-
-def _key(value: Any) -> object:
-    return value.key() if isinstance(value, PerRank) else value
 
 
 class _Notifies(NamedTuple):
@@ -179,7 +151,7 @@ class _Notifies(NamedTuple):
         columns: dict[object, Any] = {}
         for i in batch.instructions:
             if i.kind in (POST, WAIT):
-                columns.setdefault((i.kind, _key(i.cell)), i.cell)
+                columns.setdefault((i.kind, identity(i.cell)), i.cell)
         cell = np.empty((len(columns), len(batch.ranks)), np.int64)
         for row, column in zip(cell, columns.values(), strict=True):
             row[:] = values_of(column)
@@ -189,7 +161,7 @@ class _Notifies(NamedTuple):
 
 
 def _of_cells(program: Program, notifies: list[_Notifies], colour: Colours) -> Colours:
-    """Return the colours of notifies by who names them, of none if none are given."""
+    """Return the colours of notifies by the ranks that name them, of none if none are given."""
     found = np.zeros(program.cells if notifies else 0, np.uint64)
     for some in notifies:
         np.add.at(found, some.cell, _mixed(colour[some.ranks], some.name[:, None]))
@@ -197,7 +169,7 @@ def _of_cells(program: Program, notifies: list[_Notifies], colour: Colours) -> C
 
 
 def _through_links(shared: SharedLinks, colour: Colours) -> tuple[Colours, Colours]:
-    """Return the colours of links by who uses them, and of ranks by which links they use."""
+    """Return the colours of links by their users, and of ranks by the links that they use."""
     users, routes = shared.users, len(shared.first) - 1
     hops = reading(shared.first), reading(shared.link)
     of_route = np.zeros(routes, np.uint64)

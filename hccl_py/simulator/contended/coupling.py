@@ -1,4 +1,4 @@
-"""Which links are on a route together."""
+"""Pairs of links that are on a route together."""
 
 from __future__ import annotations
 

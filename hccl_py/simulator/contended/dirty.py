@@ -1,7 +1,13 @@
-"""Which links have their levels found anew next: those that were touched, the lowest first.
+"""The order in which links have their levels found anew: dirty ones, the lowest level first.
 
 Links stand in the order of their levels. Few of them change places at an event, so that is cheaper
-than a heap, and those that are dirty are found by looking along the line.
+than a heap, and dirty ones are found by looking along the line.
+
+Invariants: link[place[l]] is l for every link l; block[b] is the number of dirty links among places
+b·2^BLOCK and further; counts[LEFT] is the number of all dirty links, none of which stands before
+place counts[AT] unless a search took very many turns. `note` collects links between two searches,
+`mark` adds them to the one under way. `next_dirty` skips clean blocks; `settle` costs the places by
+which a link moves, `sort_links` O(links^1.3).
 """
 
 from __future__ import annotations
@@ -29,7 +35,7 @@ BLOCK = 6
 
 
 def may_change(s: Sharing, m: Members, link: int) -> bool:
-    """Whether a link may get another level: it has members, or must get some."""
+    """True if a link may get another level: it has members, or must get some."""
     return bool(m.size[link] > 0 or s.room[link] < -ENOUGH * s.capacity[link])
 
 

@@ -1,13 +1,19 @@
 """The event loop of the contended simulation.
 
-Whatever acts is an entity: first the queues (a stream of a rank each), then the RDMA connections.
-An entity has at most one flow, a data task on its way, and one event to come, in a heap by time and
-then by number. Events at the same time are all taken; then rates are found anew.
+Entities are the queues (a stream of a rank each) and, behind them, the RDMA connections. An entity
+has at most one flow, a data task on its way, and one event to come, in a heap by time and then by
+number. Events at the same time are all taken; then rates are found anew.
 
-The work of a flow at full speed is kept as the time that it still needs. So what nobody disturbs
-ends exactly where the uncontended simulation says. Flows that were slowed down and end at the same
-time but for rounding end together, at the earliest of their times: otherwise the differences grow
-from event to event, until what is symmetric takes one event each.
+The work of a flow at full speed is kept as the time that it still needs. So a flow that shares no
+full link ends exactly where the uncontended simulation says. Flows that were slowed down and end at
+the same time but for rounding end together, at the earliest of their times: otherwise the
+differences grow from event to event, until symmetric flows take one event each.
+
+Legend of this file, rates.py, members.py, dirty.py and heap.py (state.py has every array):
+
+    w  FlowWork: the tasks, which never change      s  EngineState here, Sharing in rates and dirty
+    m  Members: the flows on each link              c  Coupling: the links that members share
+    t  the time of the event, in µs                 row, queue, entity, link, slot: numbers
 """
 
 from __future__ import annotations
@@ -41,7 +47,7 @@ BEGUN = 0
 
 
 def _arrive(w: FlowWork, s: EngineState, events: Heap, row: int, t: float) -> None:
-    """Let a post take effect, known beforehand; who waits for it goes on then."""
+    """Let a post take effect, known beforehand; its wait, if that has begun, ends then."""
     s.effect[row] = t
     wait = w.wait_of[row]
     if wait >= 0 and s.start[wait] >= 0:
@@ -165,6 +171,8 @@ def _advance_queue(w: FlowWork, s: EngineState, events: Heap, queue: int, t: flo
             return
 
 
+# The arguments are as state.py says. An event costs O(log entities) in the heap; a change of flows
+# also the members of the links whose levels change, and of those that such a change reaches.
 @kernel_calling(
     lambda: (
         *heap.HELPERS,
@@ -193,9 +201,11 @@ def run_events(
     links: Dirty,
     begin: float,
 ) -> None:
-    """Take events, from the begin of all queues on, until there are none; those of links are behind
-    those of entities.
+    """Take events, from the begin of all queues on, until there are none. Things of the heap are
+    entities, each with its own event, and behind them links, each with the end of its first member.
     """
+    # Invariant between rounds of the outer loop: all rates are max-min fair, every entity that can
+    # act has its event in the heap, and so has every link that has members.
     queues, entities = len(s.counter), len(s.phase)
     for queue in range(queues):
         if w.first[queue] < w.first[queue + 1]:
@@ -203,7 +213,7 @@ def run_events(
     while events.size[0] > 0:
         first = last = events.key[events.item[0]]
         horizon = first * (1 + AT_ONCE)
-        link = -1
+        link = -1  # a link whose members that are due by the horizon are being ended
         while True:
             if link >= 0 and m.size[link] > 0:
                 entity, t = m.owner[m.slot[m.first[link]]], first
@@ -220,6 +230,7 @@ def run_events(
                 t = first if flows.was_slowed[entity] else last
             else:
                 break
+            # The entity acts: its flow, if it has one, is done, and it may begin others.
             if s.phase[entity] == FLOWING:
                 leave(flows, m, c, links, entity, t)
             if entity < queues:
@@ -233,5 +244,6 @@ def run_events(
                 route = w.route[row] if w.route[row] >= 0 else len(flows.route_first) - 2
                 enter(flows, m, links, entity, route, w.size[row], us, t)
             s.counts[BEGUN] = 0
+        # All events of this time are taken: rates change once for all of them.
         if flows.counts[FRESH] or flows.counts[TOUCHED] or links.counts[NOTED]:
             find_rates(flows, m, c, links, events, last)

@@ -67,7 +67,7 @@ class Contention:
 
     @property
     def shares_links(self) -> bool:
-        """Whether there are any."""
+        """True if there are any."""
         return len(self.shared.capacity) > 0
 
     @cached_property
@@ -212,7 +212,7 @@ def _members(shared: SharedLinks) -> Members:
 
 
 def _begins(counts: IntArray) -> IntArray:
-    """Return where each of several lists of so many begins, and where the last one ends."""
+    """Return the places at which lists of these lengths begin, and the end of the last one."""
     return np.concatenate([[0], np.cumsum(counts)])
 
 

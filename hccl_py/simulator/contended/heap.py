@@ -1,4 +1,9 @@
-"""Events in the order of their times: a heap of numbered things by key."""
+"""Events in the order of their times: a heap of numbered things by key.
+
+Invariant: item[0] .. item[size - 1] are the things in the heap, none sooner than the one above it,
+item[(at - 1) >> 1]; place[item[at]] is `at`, and -1 for things that are not in it; key[thing] is
+its time. `put`, `take` and `drop` cost O(log size), and are parts of one compiled loop (engine.py).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from hccl_py.simulator.contended.state import Heap
 
 
 def is_sooner(heap: Heap, one: int, other: int) -> bool:
-    """Return whether `one` comes out first: the smaller key, then the smaller number."""
+    """True if `one` comes out first: the smaller key, then the smaller number."""
     a, b = heap.key[one], heap.key[other]
     return bool(a < b or (a == b and one < other))
 

@@ -1,5 +1,9 @@
-"""Who is on a link: its members, as a heap by when they are due, before all others; and which other
-links the members are on.
+"""The flows on a link: its members, as a heap by the bytes at which they are due, before all
+others; and the other links that its members are on.
+
+Invariants: slots slot[first[l]] .. of link l are those of its flows, the first size[l] of them its
+members, none due before the one above it; place[slot[first[l] + k]] is k. In Coupling, the pairs of
+l that members make stand at first[l] .. first[l] + active[l] - 1, in any order.
 """
 
 from __future__ import annotations
@@ -108,7 +112,7 @@ def couple(c: Coupling, link: int, other: int, slot: int, weight: float) -> None
 
 
 def uncouple(c: Coupling, link: int, slot: int, weight: float) -> None:
-    """Note that who was a member of a link is that no longer."""
+    """Note that a flow is no member of a link any more."""
     pair = c.of_slot[slot]
     at = c.place[pair]
     c.flows[at] -= 1.0

@@ -1,4 +1,4 @@
-"""Which links data takes that may have to share them, numbered densely, and what they let through.
+"""Links that data may have to share, numbered densely, and their capacities.
 
     read    over the route from the peer to the rank
     write   over the route from the rank to the peer
@@ -49,7 +49,7 @@ class SharedLinks:
     Ways of data are numbered: what transport end e sends goes way e, what is in the memory of rank
     r goes way ends + r. `of_way` has their routes, -1 where nothing is shared, which is also the
     route of the last way, the one of no data. An entity, a queue or behind those a connection, uses
-    routes of at most `hops` links. `users` says who uses which route.
+    routes of at most `hops` links. `users` has the users of each route.
     """
 
     of_way: Int32s
@@ -181,12 +181,11 @@ def _users_of(
     end = np.broadcast_to(values_of(i.end), ranks.shape)
     of = durations.classes(ranks, end)
     entity, way = ranks * program.streams + i.stream, len(transports) + ranks
-    rates = durations.stream_rate
     if i.kind in RDMA_WRITES:
-        entity, rates = program.ranks * program.streams + end, durations.connection_rate
+        entity = program.ranks * program.streams + end
     if sort != _MEMORY:
         way = (transports.far[end] if sort == _PEERS else end).astype(np.int64)
-    us = np.broadcast_to(_least([rates[kind, of] for kind in kinds]), ranks.shape)
+    us = np.broadcast_to(_least([durations.per_byte(kind, of) for kind in kinds]), ranks.shape)
     moves = us < np.inf
     same = np.full(len(ranks), group)
     return _Uses(entity[moves], way[moves], 1 / us[moves], ranks[moves], same[moves])

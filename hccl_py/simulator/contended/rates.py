@@ -1,7 +1,7 @@
 """Max-min fair rates of flows, found anew where they change.
 
 Rates are max-min fair: a flow has its full speed, the one that it has alone, or there is a link on
-its route, its bottleneck, that is full and on which nobody is faster. The flows that have the same
+its route, its bottleneck, that is full and on which no flow is faster. The flows that have the same
 bottleneck, its members, have the same rate: the link's level. So rates are kept by link, and so is
 what members have moved since the link had none. A member ends when its link has moved `due` bytes
 for each of them; only the first of a link's members has an event.
@@ -11,8 +11,19 @@ their rates on links, by the sum of these, what the members weigh. Where flows b
 others on the link change, it is dirty, and its level is found anew, the lowest first: others that
 are faster become members, and what members gain or lose is taken from their other links, which are
 dirty then.
-What is not connected, or slower than the change, is never looked at. When no link is dirty, every
-flow has a bottleneck or its full speed, and rates of that kind are unique.
+Links that no such change reaches are never looked at. When no link is dirty, every flow has a
+bottleneck or its full speed, and rates of that kind are unique.
+
+Invariants, for every link l between two searches (those of a dirty link hold when it is found):
+
+    room[l]   = capacity[l] - rates, times weights, of the flows on l that are no members of it
+    level[l]  = room[l] / weight of its members, where it has any
+    most[l]  >= the rate of every flow on l that is no member of it
+    moved[l]  bytes that each member has moved as of as_of[l]; a member ends at moved[l] = due
+
+The functions are parts of one compiled loop (engine.py). Costs: `enter` and `leave` take the links
+of a route, `list_faster` all flows of a link, `raise_level` the links that its members are on, and
+`capture` and `release` the links of each route whose bottleneck changes.
 """
 
 from __future__ import annotations
@@ -119,13 +130,15 @@ def leave(s: Sharing, m: Members, c: Coupling, dirty: Dirty, entity: int, t: flo
 
 def list_faster(s: Sharing, m: Members, link: int) -> int:
     """List the flows that become members of a link because they would have more than its level,
-    and return how many there are; what the others leave is summed up anew.
+    and return their number; the room that all others leave is summed up anew.
     """
     first, size, found, weighs = m.first[link], m.size[link], 0, len(m.own) > 0
     weight = m.weight[link] if weighs else float(size)
     share = s.room[link] / weight if size else -1.0
     if s.most[link] <= share * (1 + SAME):
         return 0
+    # Candidates are faster than the level is now. With them as members the level rises, as they
+    # give back what they had; those that it overtakes are no candidates, until none is overtaken.
     most, slower, bound = 0.0, 0.0, share * (1 + SAME)
     for k in range(first + size, first + m.flows[link]):
         bottleneck = m.bottleneck[k]
@@ -208,6 +221,7 @@ def capture(
             if not dirty.is_dirty[other]:
                 mark(s, m, dirty, other)
         other_slot += 1
+    # From now on its work is counted in bytes that every member of the link moves.
     s.bottleneck[entity], s.was_slowed[entity] = link, 1
     m.due[entity] = s.moved[link] + max(work, 0.0)
     m.least[link] = min(m.least[link], s.full[entity]) if m.size[link] else s.full[entity]

@@ -1,7 +1,7 @@
-"""What the event loop of the contended simulation reads and changes, as columns.
+"""Columns that the event loop of the contended simulation reads and changes.
 
-Whatever acts is an entity: first the queues (a stream of a rank each), then the RDMA connections.
-An entity has at most one flow, a data task on its way.
+Entities are the queues (a stream of a rank each) and, behind them, the RDMA connections. An entity
+has at most one flow, a data task on its way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Uint32s = npt.NDArray[np.uint32]
 
 
 class FlowWork(NamedTuple):
-    """What there is to do. By queue: its rows `rows[first[q] : first[q + 1]]`. By row: kind, queue,
+    """All tasks. By queue: its rows `rows[first[q] : first[q + 1]]`. By row: kind, queue,
     the post of a wait and the wait of a post (-1: none), bytes, times and connection as in
     TaskCosts, route of its data (-1: it shares no link).
     """
@@ -41,7 +41,7 @@ class FlowWork(NamedTuple):
 
 
 class EngineState(NamedTuple):
-    """What the walk over tasks changes.
+    """The progress of the walk over tasks.
 
     By row: times and `behind`, as in Timeline (-1: not yet), and what follows it on its connection.
     By queue: its next row. By connection: until when it sends, its last write that ended, and the
@@ -116,8 +116,8 @@ class Members(NamedTuple):
 
 
 class Coupling(NamedTuple):
-    """Which links the members of each link are on, besides it, how many they are there, and what
-    they weigh (empty where all weigh 1).
+    """The other links that the members of each link are on, the number of members there, and their
+    weight (empty where all weigh 1).
 
     Pair k, in `first[l] <= k < first[l + 1]`, is link l with link `end[k]`, which some route has,
     too. The pairs of l that any of its members makes stand first in `link`, `flows` and `weight`,
@@ -138,7 +138,7 @@ class Coupling(NamedTuple):
 
 
 class Sharing(NamedTuple):
-    """Who shares links, and at which rates, in bytes a µs.
+    """The flows that share links, and their rates in bytes a µs.
 
     Route k is `link[route_first[k] : route_first[k + 1]]`, the last one is empty. On each of them a
     flow takes `weight` times its rate; the column is empty where all weights are 1. By entity: its

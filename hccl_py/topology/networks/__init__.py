@@ -1,4 +1,4 @@
-"""What joins the ranks: the links of products, generated networks, graphs from files."""
+"""Networks that join the ranks: the links of products, generated networks, graphs from files."""
 
 from hccl_py.topology.networks.by_name import KINDS, OPTIONS, WORDS, find_network
 from hccl_py.topology.networks.cuts import Cut, Partition

@@ -211,7 +211,7 @@ def _paths(
 
 
 class _Path(NamedTuple):
-    """What a declared route visits, its share, and the number of its model."""
+    """The nodes of a declared route, its share, and the number of its model."""
 
     path: list[int]
     share: float

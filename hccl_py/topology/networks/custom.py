@@ -123,7 +123,7 @@ class CustomNetwork(Network):
     def latency_us(
         self, source: IntArray, target: IntArray, ports: Ports, cost: CostModel
     ) -> Floats:
-        """Return what the links of each pair's longest route add; ports add nothing."""
+        """Return the latency of each pair's longest route; ports add none."""
         place, found = self._declared_places(source, target), np.zeros(len(source))
         rest, known = np.flatnonzero(place < 0), np.flatnonzero(place >= 0)
         latency = self.rates(self._links, cost).latency_us
@@ -170,7 +170,7 @@ class CustomNetwork(Network):
         return merged(Routes(ways.first[of], ways.link, share))
 
     def rates(self, links: IntArray, cost: CostModel) -> Rates:
-        """Return what the file says; for the rest HCCS and `hop_us` of the cost model."""
+        """Return the rates of the file; for the rest HCCS and `hop_us` of the cost model."""
         source, target = self.ends(links)
         own = source == target
         gbps = np.where(own & (source < self.ranks), memory_of(cost), self._about.gbps[source])
@@ -185,7 +185,7 @@ class CustomNetwork(Network):
         return Rates(gbps, latency)
 
     def joins(self, source: int, target: int) -> bool:
-        """Whether the file has such a link, or a port of one of the two."""
+        """True if the file has such a link, or a port of one of the two nodes."""
         low, high = sorted((source, target))
         if high >= self._first_port:
             return int(self._about.ports.of[high - self._first_port]) == low
@@ -205,7 +205,7 @@ class CustomNetwork(Network):
         return self._about.names[node]
 
     def _leaving(self, of: IntArray, cost: CostModel) -> Floats:
-        """Return what goes out of each group, or in where that is more."""
+        """Return the GB/s out of each group, or into it where that is more."""
         count = int(of.max()) + 1
         area = self._with_own_switches(of, count)
         source, target = area[self._table.source], area[self._table.target]
@@ -218,7 +218,7 @@ class CustomNetwork(Network):
     def _through(
         self, some: Bools, group: IntArray, gbps: Floats, port: IntArray, count: int
     ) -> Floats:
-        """Return what some links let through by the group of each, no port more than its rate."""
+        """Return the GB/s of some links by the group of each, no port above its rate."""
         is_free = some & (port < 0)
         beside = np.bincount(group[is_free], gbps[is_free], count)
         shared = some & (port >= 0)
@@ -241,7 +241,7 @@ class CustomNetwork(Network):
         return np.where(low == high, low, groups)
 
     def _declared_places(self, source: IntArray, target: IntArray) -> IntArray:
-        """Return which declared route each pair takes; -1 for none."""
+        """Return the number of the declared route of each pair; -1 for none."""
         if not len(self._declared.source):
             return np.full(len(source), -1)
         keys, order = self._declared_keys
@@ -257,8 +257,9 @@ class CustomNetwork(Network):
 
     @cached_property
     def _taken(self) -> Visited | None:
-        """What each link of the table takes, in order: ports out, itself, ports in, and the switch
-        that it leads to, where that lets through so much only; None where all take themselves.
+        """The links that data over each link of the table takes, in order: ports out, itself, ports
+        in, and the switch that it leads to, where that has a rate; None where all take only
+        themselves.
         """
         ports, places = self._about.ports, np.arange(len(self._links))
         narrow = np.isfinite(self._about.gbps[self._table.target])

@@ -1,6 +1,6 @@
 """Cuts: how much can leave a group of ranks at most, for lower bounds on time.
 
-Whoever stands inside can send out, and get in, no more than the links across let through. A bound
+The ranks inside can send out, and get in, no more than the links across let through. A bound
 needs some cuts only, if their capacity is never below the true one; so networks name those that
 follow from how they are built.
 """

@@ -40,7 +40,7 @@ class _Grouped(Generated):
 
     @abstractmethod
     def _of_router(self, router: IntArray, gbps: float) -> Floats:
-        """Return what leaves the routers of a group, each with its ranks."""
+        """Return the GB/s that leave the routers of a group, each with its ranks."""
 
     def groups(self, cost: CostModel) -> list[Partition]:
         """Ranks by their one link, routers and groups by all that leave them."""
@@ -71,7 +71,7 @@ class _Grouped(Generated):
         return there
 
     def _links(self, gate: IntArray) -> IntArray:
-        """Return how many links to other groups the gates of a group have."""
+        """Return the number of links to other groups of each gate of a group."""
         return (self.groups_of - 1 - gate + self.gates - 1) // self.gates
 
 

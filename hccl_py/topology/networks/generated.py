@@ -1,4 +1,4 @@
-"""What generated networks share: links of one sort, and nodes that numbers describe."""
+"""The common base of generated networks: links of one sort, and nodes that numbers describe."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Speed(NamedTuple):
 
     @property
     def spelling(self) -> str:
-        """What was chosen, as a suffix for names."""
+        """The chosen speed, as a suffix for names."""
         gbps = "" if self.gbps is None else f", {self.gbps:g} GB/s"
         return gbps + ("" if self.latency_us is None else f", {self.latency_us:g} us a link")
 
@@ -56,7 +56,7 @@ class Generated(Network):
 
     @abstractmethod
     def visited(self, source: IntArray, target: IntArray) -> Visited:
-        """Return what the routes of pairs of ranks visit."""
+        """Return the nodes on the routes of pairs of ranks."""
 
     @abstractmethod
     def neighbours(self, node: int) -> list[int]:
@@ -87,7 +87,7 @@ class Generated(Network):
         return np.ones(len(source))
 
     def joins(self, source: int, target: int) -> bool:
-        """Whether one is the other's neighbour."""
+        """True if one node is the other's neighbour."""
         return target in self.neighbours(source)
 
     def node_name(self, node: int) -> str:

@@ -2,7 +2,7 @@
 
 Nodes 0 .. ranks - 1 are the ranks, further ones switches. A directed link is a number,
 `source · nodes + target`; so a network of any size needs no table of links. A link from a node to
-itself is what the node as a whole lets through: the memory of a rank, the backplane of a switch.
+itself stands for the node as a whole: the memory of a rank, the backplane of a switch.
 Every link is full duplex: the two directions are two links. A port that several links of a node
 share is a node of its own that only this one is joined to, and a link more of their routes.
 """
@@ -47,19 +47,19 @@ class Routes(NamedTuple):
 
     @property
     def shares(self) -> Floats | float:
-        """How much of its data each link of each route carries."""
+        """The share of a route's data that each of its links carries."""
         return 1.0 if self.share is None else self.share
 
 
 class Rates(NamedTuple):
-    """What links let through in GB/s (inf: anything) and the latency that each adds, in µs."""
+    """Capacities of links in GB/s (inf: no limit), and the latency that each adds, in µs."""
 
     gbps: Floats
     latency_us: Floats
 
 
 class Network(ABC):
-    """What joins the ranks; subclasses say which routes data takes and how fast links are."""
+    """The links that join ranks; subclasses say which routes data takes and how fast links are."""
 
     name: str
     ranks: int
@@ -76,7 +76,7 @@ class Network(ABC):
     def latency_us(
         self, source: IntArray, target: IntArray, ports: Ports, cost: CostModel
     ) -> Floats:
-        """Return what the links of each pair's route add, in µs; of several routes, the longest."""
+        """Return the latency of each pair's route, in µs; that of the longest of several routes."""
         routes = self.routes(source, target, ports)
         found: Floats = np.add.reduceat(self.rates(routes.link, cost).latency_us, routes.first[:-1])
         return found
@@ -90,8 +90,8 @@ class Network(ABC):
         """Return the natural ways to cut the network, each rank alone first."""
 
     def cuts(self, cost: CostModel) -> list[Cut]:
-        """Return the cuts that bind, and none with nobody inside or nobody outside: of the groups
-        of one kind with equally many ranks, the slowest.
+        """Return the cuts that bind, each with ranks on both sides: of the groups of one kind with
+        equally many ranks, the slowest.
         """
         return slowest(self.groups(cost))
 
@@ -110,10 +110,10 @@ class Network(ABC):
 
     @abstractmethod
     def joins(self, source: int, target: int) -> bool:
-        """Whether there is a link from one node to another one."""
+        """Return True if there is a link from one node to another one."""
 
     def node_name(self, node: int) -> str:
-        """Return how people format_value a node: a rank's number, or a switch's name."""
+        """Return the name of a node: a rank's number, or a switch's name."""
         return str(node) if node < self.ranks else f"switch{node - self.ranks}"
 
     def node(self, name: str) -> int:
@@ -174,7 +174,7 @@ class Subset(Network):
         return Subset(self._whole, self._at[ranks])
 
     def joins(self, source: int, target: int) -> bool:
-        """Whether the whole network has such a link."""
+        """Return True if the whole network has such a link."""
         return self._whole.joins(source, target)
 
     def node_name(self, node: int) -> str:

@@ -109,14 +109,12 @@ def around(start: IntArray, end: IntArray, size: IntArray | int) -> Ring:
 
 
 def ends(count: IntArray) -> IntArray:
-    """Return where lists of these lengths begin, and where the last one ends."""
+    """Return the places at which lists of these lengths begin, and the end of the last one."""
     first = np.zeros(len(count) + 1, np.int64)
     np.cumsum(count, out=first[1:])
     return first
 
 
 def times(links: IntArray, gbps: float) -> npt.NDArray[np.float64]:
-    """Return what numbers of links let through; nothing where there are none, even if one lets
-    through anything.
-    """
+    """Return the GB/s of so many links of one rate; 0 for none, even where the rate is inf."""
     return np.where(links > 0, np.maximum(links, 1) * gbps, 0.0)

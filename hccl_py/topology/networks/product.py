@@ -48,8 +48,8 @@ HCCS, SIO, PCIE, ROCE = range(len(MEDIA))
 
 
 def network_of(topology: Topology, ports: tuple[SharedPort, ...] = ()) -> Network:
-    """Return what joins the ranks of a topology; devices of products share ports as a cost model
-    says, other networks say it themselves.
+    """Return the network of a topology; devices of products share ports as a cost model says, other
+    networks state their own.
     """
     return topology.network or ProductNetwork(topology, ports)
 
@@ -74,7 +74,7 @@ class ProductNetwork(Network):
             self.further = "switches and ports"
 
     def media(self, source: IntArray, target: IntArray, ports: Ports) -> npt.NDArray[np.int8]:
-        """Return which sort of link each pair of ranks uses."""
+        """Return the sort of link between each pair of ranks."""
         t = self.topology
         found = np.full(len(source), PCIE if self.shape == "pcie" else HCCS, np.int8)
         together = t.server[source] == t.server[target]
@@ -124,7 +124,7 @@ class ProductNetwork(Network):
         return Rates(gbps, np.zeros(len(links)))
 
     def _media_of(self, links: IntArray) -> npt.NDArray[np.int8]:
-        """Return which sort of link each is."""
+        """Return the sort of each link."""
         source, target = self.ends(links)
         further = np.maximum(source, target)
         inside = further < self.ranks
@@ -180,7 +180,7 @@ class ProductNetwork(Network):
         return found
 
     def joins(self, source: int, target: int) -> bool:
-        """Whether a link, a port of a switch or a RoCE port lies between."""
+        """Return True if a link, a port of a switch or a RoCE port lies between two nodes."""
         low, high = sorted((source, target))
         if high >= self.ranks:
             return (high >= self.roce and low < self.ranks) or (
@@ -203,7 +203,7 @@ class ProductNetwork(Network):
         return str(node) if node < self.ranks else f"{kind}{node - self.ranks}"
 
     def _inside(self, cost: CostModel) -> dict[str, Floats]:
-        """Return what each rank's links let through by their sort, RoCE left out."""
+        """Return the GB/s of each rank's links by their sort, RoCE left out."""
         others = self._meshed - 1
         if self.shape == "dies":
             sio = np.where(self._packages[1], _link(cost.sio), 0.0)
@@ -217,8 +217,8 @@ class ProductNetwork(Network):
         return {"hccs": times(others, _link(cost.hccs))}
 
     def _together(self, by_sort: dict[str, Floats]) -> Floats:
-        """Add up what each rank's links let through, those that share a port no more than that;
-        of several ports the first counts.
+        """Add up the GB/s of each rank's links, those that share a port no more than that; of
+        several ports the first counts.
         """
         left = dict(by_sort)
         for number, port in enumerate(self._ports):
@@ -286,8 +286,8 @@ class ProductNetwork(Network):
 
     def _across(self, source: IntArray, target: IntArray) -> IntArray:
         """Return the device that an 8p server's route between its groups goes through: the one
-        opposite of the source, or of the target where nobody sits there; the target where they are
-        linked, and where nobody sits on either.
+        opposite of the source, or of the target where that is no rank; the target where they are
+        linked, and where neither is a rank.
         """
         t = self.topology
         mine, far = t.device_id[source], t.device_id[target]
@@ -298,7 +298,7 @@ class ProductNetwork(Network):
         return np.where(linked | (opposite < 0), target, opposite)
 
     def _rank_at(self, server: IntArray, device: IntArray) -> IntArray:
-        """Return who sits on a device of a server; -1 where nobody does."""
+        """Return the rank on a device of a server; -1 for none."""
         t = self.topology
         place = t.server * 8 + t.device_id % 8
         order = np.argsort(place)

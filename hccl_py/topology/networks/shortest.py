@@ -45,18 +45,18 @@ class Graph(NamedTuple):
         return Graph.of(nodes, self.head, source, self.length)
 
     def reached(self, source: int) -> npt.NDArray[np.bool_]:
-        """Return which nodes a path leads to."""
-        everybody = np.ones(len(self.first) - 1, np.bool_)
-        found: npt.NDArray[np.bool_] = self.search(source, everybody).before >= 0
+        """Return a mask of the nodes that a path leads to."""
+        every_node = np.ones(len(self.first) - 1, np.bool_)
+        found: npt.NDArray[np.bool_] = self.search(source, every_node).before >= 0
         return found
 
-    def search(self, source: int, wanted: npt.NDArray[np.bool_]) -> Found:
+    def search(self, source: int, wanted: npt.NDArray[np.bool_]) -> PathTree:
         """Find the shortest paths from a source to the wanted nodes at least."""
         run = _dijkstra.sized(len(self.head))
-        return Found(*run(self.first, self.head, self.length, source, wanted, int(wanted.sum())))
+        return PathTree(*run(self.first, self.head, self.length, source, wanted, int(wanted.sum())))
 
 
-class Found(NamedTuple):
+class PathTree(NamedTuple):
     """The node before each on its path from a source, -1 for those that were not looked for; how
     long that path is, in picoseconds and in hops.
     """
@@ -75,7 +75,7 @@ class Shortest:
         self._trees: OrderedDict[int, npt.NDArray[np.int32]] = OrderedDict()
 
     def visited(self, source: IntArray, target: IntArray) -> Visited:
-        """Return what the shortest paths of pairs visit."""
+        """Return the nodes on the shortest paths of pairs."""
         order = np.argsort(source, kind="stable")
         starts = np.flatnonzero(np.diff(source[order], prepend=-1))
         parts = []
@@ -111,6 +111,10 @@ class Shortest:
         return kept
 
 
+# Links of node k are first[k] .. first[k + 1] - 1: they lead to `head`, and are `length`
+# picoseconds long. `wanted` marks `left` nodes, and the search ends when all of them are done.
+# O(links · log links); a node is in the heap once for every time that a shorter path to it was
+# found.
 @kernel
 def _dijkstra(
     first: IntArray,
@@ -123,9 +127,11 @@ def _dijkstra(
     """Return the node before each on its shortest path from the source, which is its own, the
     path's length and its hops; -1 for nodes that are not reached before all `left` wanted ones are.
 
-    When a node is taken from the heap, all that may come before it on a path have been: no path
-    has zero hops.
+    Of paths of the same length and hops, the one whose last node but one has the lowest number.
     """
+    # Invariant: nodes that are done have their final distance, hops and node before; the heap has
+    # every other node that a link leads to from them, with the best distance found so far. As no
+    # path has zero hops, all nodes that may stand before a node are done when it is taken.
     nodes = len(first) - 1
     far = np.full(nodes, np.iinfo(np.int64).max, np.int64)
     hops = np.full(nodes, np.iinfo(np.int64).max, np.int64)
@@ -138,7 +144,7 @@ def _dijkstra(
     while len(heap) > 0 and left > 0:
         distance, steps, node = heapq.heappop(heap)
         if is_done[node]:
-            continue
+            continue  # a longer path to it, found earlier
         is_done[node] = True
         if wanted[node]:
             left -= 1
@@ -151,7 +157,7 @@ def _dijkstra(
                 heapq.heappush(heap, (longer, steps + 1, other))
             elif longer == far[other] and steps + 1 == hops[other] and node < before[other]:
                 before[other] = node
-    for node in range(nodes):
+    for node in range(nodes):  # the search ended before these had their final paths
         if not is_done[node]:
             before[node] = -1
     return before, far, hops

@@ -22,7 +22,7 @@ from hccl_py.topology.networks.cuts import Partition
 from hccl_py.topology.networks.generated import Generated
 from hccl_py.topology.networks.network import Network, Ports, Rates, Routes
 from hccl_py.topology.networks.paths import ends
-from hccl_py.topology.networks.shortest import Found, Graph
+from hccl_py.topology.networks.shortest import Graph, PathTree
 from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ class Spreading:
             reading(self._edge),
             reading(graph.length[self._edge]),
         )
-        self._kept: OrderedDict[int, Found] = OrderedDict()
+        self._kept: OrderedDict[int, PathTree] = OrderedDict()
 
     @property
     def head(self) -> IntArray:
-        """Where each edge leads to."""
+        """The node that each edge leads to."""
         return self._graph.head
 
     def spread(
@@ -100,7 +100,7 @@ class Spreading:
         return Spread(first, edge[entry], share[entry], late[place])
 
     def hops(self, source: IntArray, target: IntArray) -> IntArray:
-        """Return how many links the paths of each pair have."""
+        """Return the number of links on the paths of each pair."""
         found = np.zeros(len(source), np.int64)
         for pairs in _by_source(source):
             targets = target[pairs]
@@ -139,7 +139,7 @@ class Spreading:
             "smaller.",
         )
 
-    def _found(self, source: int, targets: IntArray) -> Found:
+    def _found(self, source: int, targets: IntArray) -> PathTree:
         """Return distances from a source, the first time as far as the targets, then of all."""
         kept = self._kept.pop(source, None)
         if kept is None or (kept.before[targets] < 0).any():
@@ -182,7 +182,7 @@ class Sprayed(Network):
         return self._whole.groups(cost)
 
     def joins(self, source: int, target: int) -> bool:
-        """Whether the network has such a link."""
+        """Return True if the network has such a link."""
         return self._whole.joins(source, target)
 
     def node_name(self, node: int) -> str:
@@ -197,6 +197,12 @@ def _by_source(source: IntArray) -> list[IntArray]:
     return np.split(order, starts[1:]) if len(order) else []
 
 
+# Edges are numbered by the node that they lead to: those into node k are into[k] .. into[k + 1] -
+# 1, from `tail` to `head`; `number` is their number in the graph, `length` in picoseconds,
+# `latency` in µs. `far` and `hops` are the distances of nodes from the source. By node, 0 between
+# targets: of_node[0] and [1] count paths, [2] is the latest arrival; `queue` lists the nodes that
+# paths visit. Of target k: its links are the next count[k] of `edge`, each with its `share`, `late`
+# its latency. A target costs the links that lead into nodes on its paths.
 @kernel
 def _spread(
     into: IntArray,
@@ -217,13 +223,9 @@ def _spread(
     late: Floats,
     count: IntArray,
 ) -> tuple[int, float]:
-    """Write down the links of paths from a source to as many targets as there is room for, and up
-    to one that has more than `most` paths; return how many targets those are, and the paths of the
-    last one.
-
-    A link is on a path to a node where it makes the path to its tail longer by what the node is
-    further. Nodes are visited by hops, backwards: when a node's turn comes, all its paths to the
-    target have been added up in `from_here`; forwards, all that lead to it, in `to_here`.
+    """List the links of paths from a source to as many targets as there is room for, and up to one
+    that has more than `most` paths; return the number of those targets, and of the last one's
+    paths.
     """
     to_here, from_here, time = of_node[0], of_node[1], of_node[2]
     used, paths = 0, 0.0
@@ -233,6 +235,9 @@ def _spread(
         start, target, size, at = used, targets[k], 1, 0
         queue[0] = target
         from_here[target] = 1.0
+        # Backwards by hops. A link is on a path to a node where the node is further than its tail
+        # by just that link. Invariant: when a node's turn comes, `from_here` has all its paths to
+        # the target, as all nodes one hop further had their turns.
         while at < size:
             node = queue[at]
             at += 1
@@ -247,12 +252,14 @@ def _spread(
                     used += 1
         paths = from_here[source]
         to_here[source] = 1.0
+        # Forwards, in the opposite order. Invariant: when a link's turn comes, `to_here` has all
+        # paths from the source to its tail. Its share is that of the paths through it.
         for j in range(used - 1, start - 1, -1):
             e = edge[j]
             to_here[head[e]] += to_here[tail[e]]
             time[head[e]] = max(time[head[e]], time[tail[e]] + latency[e])
             share[j] = to_here[tail[e]] * from_here[head[e]] / paths
-        for j in range((used - start) // 2):
+        for j in range((used - start) // 2):  # from the source on
             one, other = start + j, used - 1 - j
             edge[one], edge[other] = edge[other], edge[one]
             share[one], share[other] = share[other], share[one]

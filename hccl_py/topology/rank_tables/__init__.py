@@ -4,8 +4,8 @@
     topology = table.topology("atlas-800t-a2")
 
 Versions 1.0 (servers), 1.2 (superpods), 2.0 (network levels, with a topology file) and the older
-template 2 (groups of pods). Whatever is wrong with one is a RankTableError: one sentence with the
-file, the JSON path, what is there, what is expected, and HCCL's code for it.
+template 2 (groups of pods). Any defect is a RankTableError: one sentence with the file, the
+JSON path, the value found and the one expected, and HCCL's code for it.
 """
 
 from hccl_py.topology.rank_tables.network import Edge, NetworkLayer, RankTableNetwork

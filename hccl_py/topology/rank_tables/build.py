@@ -61,7 +61,7 @@ def table_of(model: TableObject, version: str, layout: RankPlaces) -> RankTable:
 
 
 def unknown_notes(model: TableObject, version: str) -> tuple[str, ...]:
-    """Say which keys are not read, once for each name, with the place where it is first."""
+    """Return notes on keys that are not read, one for each name, with its first place."""
     first: dict[str, str] = {}
     for path, key, known in _unknown(model, ""):
         if key not in first:

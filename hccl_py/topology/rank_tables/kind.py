@@ -1,4 +1,4 @@
-"""What the errors of rank tables are and say, and how large the files may be."""
+"""Rank tables as a kind of file: errors, hints, and the largest sizes."""
 
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import RankTableError

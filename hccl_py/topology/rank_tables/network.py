@@ -10,7 +10,7 @@ from dataclasses import dataclass
 class NetworkLayer:
     """A network layer: `instance` is the number of each rank's network in it, -1 where it has
     none; `ids` are the networks' names, `types` `TOPO_FILE_DESC` (links as in the topology file)
-    or `CLOS` (everybody reaches everybody).
+    or `CLOS` (all ranks reach each other).
     """
 
     layer: int

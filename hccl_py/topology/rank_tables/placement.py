@@ -1,4 +1,4 @@
-"""What every rank table must keep: a place per rank, a rank per device, different addresses."""
+"""Checks of every rank table: a place per rank, a rank per device, different addresses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hccl_py.topology.rank_tables.kind import TABLE
 
 @dataclass(frozen=True)
 class RankPlace:
-    """Where a rank is; `path` is that of its device in the document. A device may have several
+    """The place of a rank; `path` is that of its device in the document. A device may have several
     addresses, of which HCCL uses the first.
     """
 

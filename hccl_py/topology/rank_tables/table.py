@@ -1,4 +1,4 @@
-"""What all versions of rank tables say, by rank."""
+"""Rank tables of all versions, as columns by rank."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ class RankTable:
     def topology(
         self, product: Product | str | None = None, *, inter_hccs: bool = True
     ) -> Topology:
-        """Return where the ranks are, on a product or the one that the version is usual for.
+        """Return the topology of the ranks, on a product or the one that the version is usual for.
 
-        `inter_hccs` as in HCCL_INTER_HCCS_DISABLE: whether HCCS joins the servers of a superpod.
+        `inter_hccs` as in HCCL_INTER_HCCS_DISABLE: true if HCCS joins the servers of a superpod.
         Raises RankTableError where the product has no such devices, or demands an address that
         the table lacks.
         """

@@ -72,7 +72,7 @@ class Wiring:
 
 
 def wiring_from(document: object) -> Wiring:
-    """Return what a topology file says."""
+    """Return the wiring that a topology file states."""
     model = checked(WiringModel, document)
     if format_value(model.version).strip('"') != "2.0":
         hint = "Topology files have version 2.0."

@@ -1,4 +1,4 @@
-"""What memory holds, task by task: a box for every buffer of every rank, blocks moving in them."""
+"""Memory, task by task: a box for every buffer of every rank, and the blocks in them."""
 
 from hccl_py.trace.board.cells import Board
 from hccl_py.trace.board.drawing import BoardDrawing

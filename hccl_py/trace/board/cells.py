@@ -17,7 +17,7 @@ from hccl_py.trace.scene import MemoryStates, Scene
 from hccl_py.values import IntArray
 
 NOTHING, UNDEFINED = -2, -1
-"""Contents of what nobody wrote, and of what means nothing."""
+"""Contents of unwritten memory, and of memory without a meaning."""
 
 _ORDER = ("IN", "CCL_IN", "CCL_OUT", "SCRATCH", "OUT")
 _MOST_CELLS = 4096
@@ -41,7 +41,7 @@ class BoardStep(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """What stood in cells before."""
+    """The former contents of cells."""
 
     at: CellRange
     content: IntArray
@@ -53,8 +53,8 @@ class Board:
 
     `content[buffer]` and `block[buffer]` are [ranks, cells]: numbers in `origins`, and which block
     of the input. `cuts[buffer]` are the bytes at which cells begin, and the last one ends. Raises
-    ParameterError where what memory holds is not known, or is cut too finely. `buffers` are those
-    that hold anything, in the order in which data passes them; `written` those that tasks change.
+    ParameterError where the contents of memory are unknown, or cut too finely. `buffers` are those
+    with contents, in the order in which data passes them; `written` those that tasks change.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -106,7 +106,7 @@ class Board:
             self.at -= 1
 
     def has(self, rank: int, buffer: int, cell: int) -> bool:
-        """Whether a cell lies within the buffer of a rank."""
+        """Return True if a cell lies within the buffer of a rank."""
         return int(self.cuts[buffer][cell]) < int(self._memory.sizes[rank, buffer])
 
     def touched(self) -> list[int]:
@@ -160,7 +160,7 @@ class Board:
         self.block[cells.buffer][cells.rank, part] = block
 
     def _blocks_stay(self) -> bool:
-        """Whether every block is always in the cell of its own number."""
+        """Return True if every block is always in the cell of its own number."""
         for change in np.flatnonzero(self._memory.content >= 0).tolist():
             cells = self._cells(change)
             if (self._blocks(change, cells) != np.arange(cells.first, cells.stop)).any():
@@ -178,7 +178,7 @@ def _steps_of(memory: MemoryStates) -> list[BoardStep]:
 
 
 def _cuts_of(memory: MemoryStates) -> tuple[dict[int, IntArray], IntArray]:
-    """Return where the buffers are cut, by their numbers, and where the inputs are."""
+    """Return the bytes at which the buffers are cut, by their numbers, and those of the inputs."""
     columns = (memory.buffer, memory.start, memory.stop, memory.offset, memory.content >= 0)
     moves = np.unique(np.stack(columns).astype(np.int64), axis=1).T.tolist() if len(memory) else []
     cuts: dict[int, set[int]] = {}

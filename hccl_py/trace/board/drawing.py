@@ -22,7 +22,7 @@ from hccl_py.printable import brief
 from hccl_py.program.describe import BUFFER_WORDS
 from hccl_py.trace.board.cells import NOTHING, Board, CellRange
 from hccl_py.trace.steps import steps_of
-from hccl_py.trace.units import format_time
+from hccl_py.trace.units import format_run, format_time, runs_of_numbers
 from hccl_py.trace.words import Words
 
 WIDEST_LABEL = 8
@@ -42,8 +42,8 @@ class BoardDrawing:
         self._labels = _Labels(board)
 
     def lines(self, width: int, height: int | None = None) -> Iterator[Text]:
-        """Yield the lines of the state that the board is in. Where there are too many, buffers are
-        left out that never change, or that the step does not touch.
+        """Yield the lines of the board's state. Where there are too many, buffers are left out that
+        never change, or that the step does not touch.
         """
         headings = [*_headings(self.board, self._words), Text()]
         lines = self._boxes(self.board.buffers, width)
@@ -74,22 +74,16 @@ class BoardDrawing:
 
 
 def format_origins(origins: Sequence[int]) -> str:
-    """Return whose inputs something is made of: `0`, `0+1`, `+0-7` for the sum of 0 to 7."""
+    """Return the ranks of a sum of inputs: `0`, `0+1`, `+0-7` for the sum of 0 to 7."""
     plain = "+".join(map(str, origins))
     if len(origins) < 3 or len(plain) < WIDEST_LABEL - 2:
         return plain
-    runs: list[list[int]] = []
-    for rank in origins:
-        if runs and rank == runs[-1][-1] + 1:
-            runs[-1] = [runs[-1][0], rank]
-        else:
-            runs.append([rank])
-    short = "+" + ",".join("-".join(map(str, run)) for run in runs)
+    short = "+" + ",".join(format_run(*run) for run in runs_of_numbers(origins))
     return short if len(short) <= WIDEST_LABEL else f"+{len(origins)}"
 
 
 def _headings(board: Board, words: Words) -> Iterator[Text]:
-    """Yield which step it is, and what the task does."""
+    """Yield the number of the step, and its task in words."""
     if board.bar < 0:
         yield Text(f"step 0 of {len(board.steps)}: before the first task", style="bold")
         block = "" if board.blocks_stay else "0.1: block 1 of rank 0's input; "
@@ -106,7 +100,7 @@ def _headings(board: Board, words: Words) -> Iterator[Text]:
 
 
 class _Labels:
-    """What stands in cells, and how wide that gets."""
+    """The texts of cells, and the width of the longest."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -165,7 +159,7 @@ class _Box(NamedTuple):
         return f"{cells:<{self.width}}"
 
     def cells(self, rank: int) -> Text:
-        """Return what is in the cells of a rank."""
+        """Return the cells of a rank."""
         text, size, board = Text(), self.labels.width, self.board
         changed, read = (
             _numbers(cells, rank, self.buffer) for cells in (board.changed(), board.read())

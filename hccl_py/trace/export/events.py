@@ -96,7 +96,7 @@ class _View:
         )
 
     def program(self) -> Iterator[tuple[Track, Iterator[Slice]]]:
-        """Yield what is of the program as a whole."""
+        """Yield the tracks of the program as a whole."""
         yield Track("about"), iter([self._about()])
         if self.scene.findings:
             yield Track("findings"), (self._finding(k) for k in self._by_time())
@@ -219,7 +219,7 @@ class _View:
 
     @cached_property
     def _known(self) -> dict[object, tuple[Arg, ...]]:
-        """What events share, so that those who share it have the very same tuple."""
+        """Arguments that events share, kept so that all of them have the very same tuple."""
         return {}
 
     def _words(
@@ -277,7 +277,7 @@ class _View:
             yield "state", "never ends"
 
     def _connections(self, rank: int) -> Iterator[tuple[Track, Iterator[Slice]]]:
-        """Yield what is under way from a rank, so many tracks to a peer as writes overlap."""
+        """Yield the tracks of a rank's RDMA writes: as many to a peer as writes overlap."""
         bars, lanes = self.scene.bars, self.scene.lanes
         mine = self.scene.lanes_of(rank)
         first, stop = int(lanes.first[mine.start]), int(lanes.first[mine.stop])

@@ -1,4 +1,4 @@
-"""What of a scene is written: flows and links up to a number, and sentences for the rest."""
+"""Limits of what is written: flows and links up to a number, and sentences for the rest."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hccl_py.trace.scene import UNREACHED, Scene
 from hccl_py.values import IntArray
 
 FLOWS = 10_000
-"""Arrows from posts to waits that are written where nobody asks for another number. Perfetto's page
-draws all that are in sight, and stops to answer at some ten thousands.
+"""Arrows from posts to waits that are written by default. Perfetto's page draws all that are in
+sight, and does not respond any more with some ten thousands.
 """
 
 MOST_LINKS = 256
@@ -21,7 +21,7 @@ MOST_LINKS = 256
 
 
 def left_out(scenes: Mapping[str, Scene], flows: int = FLOWS) -> list[str]:
-    """Return sentences that say what of scenes is not written."""
+    """Return sentences about the parts of scenes that are not written."""
     found: list[str] = []
     for scene in scenes.values():
         found += left_out_of(scene, flows)
@@ -29,7 +29,7 @@ def left_out(scenes: Mapping[str, Scene], flows: int = FLOWS) -> list[str]:
 
 
 def left_out_of(scene: Scene, flows: int) -> Iterator[str]:
-    """Yield sentences that say what of one scene is not written."""
+    """Yield sentences about the parts of one scene that are not written."""
     if scene.left_out:
         yield scene.left_out
     waits = int(_matched(scene).sum())

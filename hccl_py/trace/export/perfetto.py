@@ -35,7 +35,7 @@ def write_perfetto(file: IO[bytes], scenes: Mapping[str, Scene], flows: int = FL
 
     Timestamps are nanoseconds; what takes less than one is a moment.
     """
-    writer = _Writer(file)
+    writer = _PacketWriter(file)
     for section in sections(scenes, flows):
         process = writer.process(section.process)
         for track, events in section.tracks:
@@ -59,15 +59,15 @@ def _schema() -> Any:
     return perfetto_trace_pb2
 
 
-class _Ends(NamedTuple):
-    """How events of a track begin, as slices or as moments, and how slices end."""
+class _EventFrames(NamedTuple):
+    """Serialized frames of a track's events: the begin of a slice, a moment, the end of a slice."""
 
     begin: bytes
     moment: bytes
     end: bytes
 
 
-class _Writer:
+class _PacketWriter:
     """Turns events into packets of one sequence.
 
     Building a message for every task would take most of the time. Parts of messages, one behind the
@@ -93,8 +93,8 @@ class _Writer:
         self._begin()
 
     def _begin(self) -> None:
-        """Write the root, which says that processes and threads have an order, and who wrote the
-        file: uncompressed, as whoever would replace the file looks there.
+        """Write the root packet, which orders processes and threads and names hccl-py as the
+        writer. It is not compressed: hccl-py looks for the name before it replaces a file.
         """
         kinds = self._pb.TrackDescriptor
         packet = self._pb.TracePacket(
@@ -117,7 +117,7 @@ class _Writer:
         descriptor.child_ordering = self._pb.TrackDescriptor.EXPLICIT
         return self._described(descriptor)
 
-    def track(self, track: Track, parent: int, process: Process) -> _Ends:
+    def track(self, track: Track, parent: int, process: Process) -> _EventFrames:
         """Describe a track of a process; return how its events begin and end."""
         descriptor = self._descriptor()
         uuid = descriptor.sibling_order_rank = descriptor.uuid
@@ -132,7 +132,9 @@ class _Writer:
         self._described(descriptor)
         event = self._pb.TrackEvent
         kinds = (event.TYPE_SLICE_BEGIN, event.TYPE_INSTANT, event.TYPE_SLICE_END)
-        return _Ends(*(event(type=kind, track_uuid=uuid).SerializeToString() for kind in kinds))
+        return _EventFrames(
+            *(event(type=kind, track_uuid=uuid).SerializeToString() for kind in kinds)
+        )
 
     def counter(self, counter: Counter, parent: int) -> None:
         """Write a counter in percent, all of them on one scale."""
@@ -150,7 +152,7 @@ class _Writer:
             event.double_counter_value = percent
             self._add(round(at_us * 1e3), event.SerializeToString())
 
-    def event(self, event: Slice, ends: _Ends, last: int) -> int:
+    def event(self, event: Slice, ends: _EventFrames, last: int) -> int:
         """Write an event that begins at `last` nanoseconds at the earliest; return where it ends.
 
         Slices of a track may not overlap: of times that were measured, a stream's can.
@@ -167,7 +169,9 @@ class _Writer:
         return end
 
     def _of_shared(self, event: Slice) -> bytes:
-        """Return what the event shares with others, known by the very tuple that they share."""
+        """Return the part of an event that it shares with others, known by the tuple that they
+        share.
+        """
         known = self._shared.get(id(event.shared))
         if known is not None and known[0][:2] == event[:2]:
             return known[1]
@@ -251,7 +255,7 @@ class _Writer:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is not written yet."""
+        """Write the packets that are not written yet."""
         texts = self._pb.TracePacket(
             trusted_packet_sequence_id=_SEQUENCE,
             sequence_flags=self._pb.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE,
@@ -269,7 +273,7 @@ class _Writer:
 
 
 def _tag(field: int) -> bytes:
-    """Return what stands in front of a field that has a length."""
+    """Return the tag of a field that has a length."""
     return _varint(field << 3 | 2)
 
 

@@ -1,4 +1,4 @@
-"""What other viewers draw: slices on the tracks of processes, with arguments, and counters."""
+"""The elements of other viewers: slices on tracks of processes, with arguments, and counters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Process(NamedTuple):
 
 
 class Track(NamedTuple):
-    """A row of slices; `is_stream` tells streams from what is only drawn like them."""
+    """A row of slices; `is_stream` tells streams from other rows."""
 
     name: str
     is_stream: bool = False

@@ -33,7 +33,7 @@ class FindingGroup(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many there are, those included that are only counted."""
+        """Number of findings, those included that are only counted."""
         return verdict.total([member.finding for member in self.members])
 
 

@@ -1,4 +1,4 @@
-"""One lane as columns of characters: what is busy with what, and in words where there is room.
+"""One lane as columns of characters: its tasks by kind, and in words where there is room.
 
 ░╌ RxAck ◂r3 ╌╌╌╌╌╌╌⣿ read 256K ◂r3 ⣿⣿⣿⣿⣿⣿⣿⣿⣿
 """
@@ -44,7 +44,9 @@ def shown_bars(scene: Scene, lane: int, window: Window) -> IntArray:
 
 
 def spans_of(scene: Scene, lane: int, bars: IntArray) -> tuple[Floats, Floats]:
-    """Return when bars are on a lane: over RDMA, from when a write is posted until it arrives."""
+    """Return the begin and end of bars on a lane: over RDMA, of a write from its end to its
+    arrival.
+    """
     columns = scene.bars
     if scene.lanes.stream[lane] == CONNECTION:
         return columns.end_us[bars], columns.effect_us[bars]
@@ -52,7 +54,7 @@ def spans_of(scene: Scene, lane: int, bars: IntArray) -> tuple[Floats, Floats]:
 
 
 class Lane:
-    """The columns of a lane. `marks` are numbers in MARKS, 0 where nothing is."""
+    """The columns of a lane. `marks` are numbers in MARKS, 0 for an idle column."""
 
     def __init__(self, scene: Scene, lane: int, window: Window, words: Words) -> None:
         self._words, self._window = words, window
@@ -96,7 +98,7 @@ class Lane:
             column += max(cell_len(char), 1)
 
     def mark_critical(self, begin_us: Floats, end_us: Floats) -> None:
-        """Mark what spans the critical path has on this lane."""
+        """Mark the spans of the critical path on this lane."""
         for first, stop in zip(*self._window.spans(begin_us, end_us), strict=True):
             for column in range(first, stop):
                 self._styles[column] = f"{self._styles[column]} {_CRITICAL}".strip()

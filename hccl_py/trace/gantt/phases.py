@@ -24,7 +24,7 @@ _NUMBERED = re.compile(r"^(.*\S) (\d+/\d+)$", re.DOTALL)
 
 
 class PhaseSpan(NamedTuple):
-    """From when to when a rank is in a phase, and what it is called."""
+    """The span of time in which a rank is in a phase, and the phase's name."""
 
     begin_us: float
     end_us: float
@@ -54,7 +54,7 @@ def phase_spans(scene: Scene, rank: int) -> list[PhaseSpan]:
 
 
 class _Beginning(NamedTuple):
-    """When a phase begins on a lane, and what it does there."""
+    """The begin of a phase on a lane, and the kinds of its tasks there."""
 
     phase: int
     begin_us: float
@@ -81,7 +81,7 @@ Named = tuple[int, int, str]
 
 
 def phase_lines(spans: Sequence[PhaseSpan], window: Window, tick: str) -> list[str]:
-    """Return lines that name what phases the window shows; as few as there is something to say."""
+    """Return lines with the names of the phases in the window; as few lines as they need."""
     shown = [s for s in spans if s.end_us > window.begin_us and s.begin_us < window.end_us]
     first, stop = window.spans([s.begin_us for s in shown], [s.end_us for s in shown])
     columns = list(zip(first.tolist(), stop.tolist(), (s.name for s in shown), strict=True))
@@ -101,7 +101,7 @@ def phase_lines(spans: Sequence[PhaseSpan], window: Window, tick: str) -> list[s
 
 
 def _fit(spans: Sequence[Named], columns: int) -> bool:
-    """Whether every name has room, until the next one begins at least."""
+    """Return True if every name has room until the next one begins at least."""
     begins = [*(first for first, *_ in spans[1:]), columns]
     return all(
         cell_len(name) < max(stop, begin) - first
@@ -110,7 +110,7 @@ def _fit(spans: Sequence[Named], columns: int) -> bool:
 
 
 def _stem(name: str) -> str:
-    """Return what all steps of a phase are called: `halving` for `halving 1/2`."""
+    """Return the common name of a phase's steps: `halving` for `halving 1/2`."""
     found = _NUMBERED.match(name)
     return found[1] if found else name
 

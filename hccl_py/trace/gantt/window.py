@@ -20,11 +20,11 @@ class Window(NamedTuple):
 
     @property
     def us_per_column(self) -> float:
-        """What a column stands for."""
+        """Microseconds of one column."""
         return (self.end_us - self.begin_us) / self.columns
 
     def shows(self, start_us: Floats, end_us: Floats) -> npt.NDArray[np.bool_]:
-        """Return which spans take time in it."""
+        """Return a mask of the spans that take time in the window."""
         return (end_us > start_us) & (end_us > self.begin_us) & (start_us < self.end_us)
 
     def spans(self, start_us: Any, end_us: Any) -> tuple[IntArray, IntArray]:
@@ -38,7 +38,7 @@ class Window(NamedTuple):
         return first, np.maximum(stop, first + 1)
 
     def widths(self, start_us: Floats, end_us: Floats) -> IntArray:
-        """Return how many whole columns spans last within it, wherever they begin."""
+        """Return the number of whole columns that spans last within the window."""
         inside = np.minimum(end_us, self.end_us) - np.maximum(start_us, self.begin_us)
         return np.floor(inside / self.us_per_column + 1e-6).astype(np.int64)
 

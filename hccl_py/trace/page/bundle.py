@@ -54,5 +54,5 @@ def style() -> str:
 
 @cache
 def markup() -> str:
-    """Return what is inside the page's body, without data and scripts."""
+    """Return the markup of the page's body, without data and scripts."""
     return _text("page.html")

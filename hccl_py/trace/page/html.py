@@ -17,7 +17,7 @@ from hccl_py.documents.disk import PathLike, check_place, write_file
 from hccl_py.documents.kind import PAGE
 from hccl_py.printable import one_line
 from hccl_py.trace.page import bundle
-from hccl_py.trace.page.document import scene_block
+from hccl_py.trace.page.scene_block import scene_block
 from hccl_py.trace.scene import Scene
 
 _PAGE = Template("""<!DOCTYPE html>

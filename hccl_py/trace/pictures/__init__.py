@@ -10,7 +10,7 @@ from __future__ import annotations
 from hccl_py.program.program import Program
 from hccl_py.topology.topology import Topology
 from hccl_py.trace.pictures.flow import flow_of
-from hccl_py.trace.pictures.page import Page
+from hccl_py.trace.pictures.sheet import Page
 
 __all__ = ["draw_steps"]
 

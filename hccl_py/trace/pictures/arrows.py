@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hccl_py.trace.pictures.captions import label
 from hccl_py.trace.pictures.flow import Flow
 from hccl_py.trace.pictures.stars import StarPicture
 from hccl_py.trace.pictures.svg import text_on_lines
-from hccl_py.trace.pictures.words import label
 
 
 def arrows(flow: Flow, columns: Sequence[int], y: int, star: StarPicture) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""How data flows through a program: what travels between ranks at once, and what each rank holds
+"""The flow of data through a program: the transfers that happen at once, and the ranks' contents
 afterwards.
 
     band 1   all transfers that no other transfer has to precede
@@ -31,7 +31,7 @@ from hccl_py.errors import ParameterError
 from hccl_py.printable import brief
 from hccl_py.program.program import Program
 from hccl_py.program.transports import ACK
-from hccl_py.trace.pictures.parts import Content, InputChunk, Place, UnitParts, parts_of
+from hccl_py.trace.pictures.input_chunks import Content, InputChunk, Place, UnitParts, parts_of
 from hccl_py.verifier.analysis.meaning import expected_ranges
 
 MAX_RANKS = 16
@@ -40,11 +40,11 @@ MAX_UNITS = 200_000
 """Units, the largest pieces that no task cuts, that all tasks together move."""
 
 MAX_ROUNDS = 50
-"""How often bands with one label are drawn together before that is given up."""
+"""Attempts to draw bands with one label together."""
 
 
 class PictureMove(NamedTuple):
-    """What one rank gets from another in a band; `reduces`: it is added to what is there."""
+    """Data from one rank to another in a band; `reduces`: it is added to the data there."""
 
     source: int
     target: int
@@ -54,12 +54,12 @@ class PictureMove(NamedTuple):
 
     @property
     def said(self) -> frozenset[InputChunk] | frozenset[int]:
-        """What is worth saying of the parts: of those that are added, whose they are is not."""
+        """The parts as labels name them: those that are added by their chunks alone."""
         return frozenset(part.chunk for part in self.parts) if self.reduces else self.parts
 
 
 class Band(NamedTuple):
-    """What happens at once, and what every rank holds when the next band begins.
+    """Transfers that happen at once, and the parts that every rank `holds` when the next begins.
 
     `adds` has the ranks that reduce memory of their own in between.
     """
@@ -89,7 +89,7 @@ class Flow:
     bands: tuple[Band, ...]
 
 
-class _Task(NamedTuple):
+class _MovingTask(NamedTuple):
     """A task that moves data: `size` places from `src` on, to as many from `dst` on."""
 
     rank: int
@@ -116,7 +116,7 @@ class _Task(NamedTuple):
 class _BandState(NamedTuple):
     """A band: its transfers with what they carried, the ranks that reduced at home, and memory."""
 
-    transfers: list[tuple[_Task, Content]]
+    transfers: list[tuple[_MovingTask, Content]]
     adds: set[int]
     memory: dict[Place, Content]
 
@@ -157,7 +157,7 @@ def flow_of(program: Program) -> Flow:
 
 
 def _band(state: _BandState, parts: UnitParts) -> Band:
-    moved: dict[tuple[int, int], list[tuple[_Task, Content]]] = defaultdict(list)
+    moved: dict[tuple[int, int], list[tuple[_MovingTask, Content]]] = defaultdict(list)
     for task, content in state.transfers:
         moved[task.src[0], task.dst[0]].append((task, content))
     return Band(
@@ -206,7 +206,7 @@ def _unit(program: Program) -> int:
     return unit
 
 
-def _tasks(program: Program, unit: int) -> dict[int, _Task]:
+def _tasks(program: Program, unit: int) -> dict[int, _MovingTask]:
     """Return the tasks that move data, by row."""
     tasks, table, found = program.tasks, program.tasks.table, {}
     for row in np.flatnonzero(moves_data(tasks.kind) & (tasks.size > 0)):
@@ -216,7 +216,7 @@ def _tasks(program: Program, unit: int) -> dict[int, _Task]:
             peer if kind.reads_remote else rank,
             peer if kind.writes_remote else rank,
         )
-        found[int(row)] = _Task(
+        found[int(row)] = _MovingTask(
             rank=rank,
             src=(src_rank, int(table.src_buffer[at]), int(tasks.src_offset[row]) // unit),
             dst=(dst_rank, int(table.dst_buffer[at]), int(tasks.dst_offset[row]) // unit),
@@ -228,7 +228,7 @@ def _tasks(program: Program, unit: int) -> dict[int, _Task]:
     return found
 
 
-def _levels(program: Program, tasks: dict[int, _Task]) -> list[tuple[int, _Task]]:
+def _levels(program: Program, tasks: dict[int, _MovingTask]) -> list[tuple[int, _MovingTask]]:
     """Return all tasks that move data with their bands, in an order in which they may run."""
     floors: dict[tuple[int, str], int] = {}
     for _ in range(MAX_ROUNDS):
@@ -244,7 +244,7 @@ def _levels(program: Program, tasks: dict[int, _Task]) -> list[tuple[int, _Task]
 
 
 def _bands_of(
-    program: Program, tasks: dict[int, _Task], floors: Mapping[tuple[int, str], int]
+    program: Program, tasks: dict[int, _MovingTask], floors: Mapping[tuple[int, str], int]
 ) -> dict[int, int]:
     """Return the band of every task that moves data; those with a floor come no earlier."""
     view, linked, transports = program.tasks, program.linked, program.transports
@@ -277,7 +277,7 @@ def _bands_of(
 
 
 def _shared(
-    program: Program, tasks: dict[int, _Task], levels: dict[int, int]
+    program: Program, tasks: dict[int, _MovingTask], levels: dict[int, int]
 ) -> dict[tuple[int, str], int]:
     """Return the last band of every label that each stream has once."""
     view = program.tasks
@@ -294,7 +294,9 @@ def _shared(
     return dict(last)
 
 
-def _states(levels: list[tuple[int, _Task]], begin: dict[Place, Content]) -> Iterator[_BandState]:
+def _states(
+    levels: list[tuple[int, _MovingTask]], begin: dict[Place, Content]
+) -> Iterator[_BandState]:
     """Run the tasks; yield after each band."""
     memory, last = dict(begin), -1
     state: _BandState | None = None
@@ -312,7 +314,7 @@ def _states(levels: list[tuple[int, _Task]], begin: dict[Place, Content]) -> Ite
         yield state._replace(memory=memory)
 
 
-def _execute(task: _Task, memory: dict[Place, Content]) -> list[Content]:
+def _execute(task: _MovingTask, memory: dict[Place, Content]) -> list[Content]:
     """Move or reduce unit by unit; return what was moved."""
     moved = [memory.get(place, frozenset()) for place in task.sources]
     for place, content in zip(task.targets, moved, strict=True):

@@ -1,7 +1,7 @@
 """Transfers of a band as stars, and the rows they are drawn in.
 
 A star has one rank in the middle and those that it sends to, or receives from, around it: a rank
-that sends to everybody is one star instead of many arrows. Stars that do not overlap share a row.
+that sends to all others is one star instead of many arrows. Stars that do not overlap share a row.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class StarPicture(NamedTuple):
 
     @property
     def is_uniform(self) -> bool:
-        """Whether the same travels on all of its rays."""
+        """True if the same parts travel on all rays."""
         return len({move.said for move in self.moves}) == 1
 
 

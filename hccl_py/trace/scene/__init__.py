@@ -1,4 +1,4 @@
-"""One model of what there is to see of a program, which all drawings and exports read."""
+"""The scene: one model of a program with its times, which all drawings and exports read."""
 
 from hccl_py.trace.scene.build import scene_of
 from hccl_py.trace.scene.model import (
@@ -10,11 +10,11 @@ from hccl_py.trace.scene.model import (
     Critical,
     Lanes,
     LinkLoad,
+    MemorySegment,
     MemoryStates,
     Phases,
     Scene,
     SceneFinding,
-    Segment,
     Traffic,
 )
 
@@ -27,11 +27,11 @@ __all__ = [
     "Critical",
     "Lanes",
     "LinkLoad",
+    "MemorySegment",
     "MemoryStates",
     "Phases",
     "Scene",
     "SceneFinding",
-    "Segment",
     "Traffic",
     "scene_of",
 ]

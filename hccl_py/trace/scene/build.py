@@ -1,4 +1,4 @@
-"""From a program to what there is to see of it."""
+"""From a program to its scene."""
 
 from __future__ import annotations
 
@@ -19,15 +19,12 @@ from hccl_py.simulator.tasks import simulate_reached
 from hccl_py.simulator.timeline import Timeline
 from hccl_py.topology import Topology
 from hccl_py.trace.scene.bars import bars_of, lanes_of, notifies_of, phases_of, states_of
-from hccl_py.trace.scene.load import link_load, traffic_of
-from hccl_py.trace.scene.memory import memory_states
+from hccl_py.trace.scene.excerpt import MOST_TASKS, TAIL, ShownTasks, part_to_show
+from hccl_py.trace.scene.memory_states import memory_states
 from hccl_py.trace.scene.model import Bars, Critical, Lanes, Scene, SceneFinding
-from hccl_py.trace.scene.part import MOST_TASKS, Part, part_to_show
+from hccl_py.trace.scene.traffic import link_load, traffic_of
 from hccl_py.values import IntArray
 from hccl_py.verifier.finding import Report
-
-_TAIL = 0.1
-"""How much longer a program that never ends is drawn than it gets, as a share of that."""
 
 
 def scene_of(
@@ -45,11 +42,11 @@ def scene_of(
     stream_names: Sequence[str] = (),
     around: Sequence[int] = (),
 ) -> Scene:
-    """Return what there is to see of a program.
+    """Return the scene of a program.
 
     It is timed as `simulate` does, unless a `timeline` says the times. A program that can never end
     is timed, task by task alone, as far as it gets. `report` has the verifier's findings about it.
-    `stream_names` are those of streams that have other ones than main and sub k.
+    `stream_names` are the streams' names, where they are not main and sub k.
 
     Of a program of more than MOST_TASKS tasks some ranks are shown: those `around`, by default the
     first of every batch, and those that they work with. Raises ParameterError for a topology with
@@ -57,34 +54,50 @@ def scene_of(
     """
     if timeline is None and program.task_count > MOST_TASKS:
         part = _part(program, topology, cost, network, slow, around)
-        return _scene_of_part(program, part, title, facts, stream_names)
+        return _scene(program, part, title, facts, "model", stream_names)
     if timeline is None:
         timeline = _timed(program, topology, cost, network, slow)
-    program = timeline.program  # with the pairs of post and wait that the times are of
-    linked, tasks = program.linked, program.tasks
-    is_whole = not len(linked.stuck)
     timeline, total = _ended(timeline)
-    partner = linked.post_of.astype(np.int64)
-    waits = np.flatnonzero(partner >= 0)
-    partner[partner[waits]] = waits
-    lanes, order = lanes_of(program, tasks, stream_names)
-    notifies, notify = notifies_of(program, tasks)
-    times = (timeline.start_us, timeline.end_us, timeline.effect_us)
-    state = states_of(tasks, linked.order, linked.stuck)
-    bars = bars_of(tasks, order, lanes, times, partner, state, notify)
-    bar_of = np.empty(len(order), np.int64)
-    bar_of[order] = np.arange(len(order))
+    program = timeline.program  # with the pairs of post and wait that the times are of
+    scene = _scene(program, _whole(timeline, total), title, facts, clock, stream_names)
+    row, reached = scene.bars.row, program.linked.order.astype(np.int64)
+    bar_of = np.empty(len(row), np.int64)
+    bar_of[row] = np.arange(len(row))
     memory, why = memory_states(program, _as_they_take_effect(timeline), timeline.effect_us, bar_of)
-    reached = linked.order.astype(np.int64)
+    has_path = clock == "model" and not len(program.linked.stuck)
+    return replace(
+        scene,
+        critical=_critical(timeline, bar_of, is_shown=has_path),
+        links=link_load(timeline, reached, total),
+        memory=memory,
+        memory_left_out=why,
+        findings=_findings(program, scene.lanes, report),
+    )
+
+
+def _scene(
+    program: Program,
+    shown: ShownTasks,
+    title: str,
+    facts: Sequence[tuple[str, str]],
+    clock: Literal["model", "measured"],
+    stream_names: Sequence[str],
+) -> Scene:
+    """Return the scene of some tasks, without all that needs the whole program."""
+    tasks = shown.program.tasks
+    lanes, order = lanes_of(shown.program, tasks, stream_names)
+    notifies, notify = notifies_of(shown.program, tasks)
+    times = shown.start_us, shown.end_us, shown.effect_us
+    bars = bars_of(tasks, order, lanes, times, shown.partner, shown.state, notify)
     return Scene(
-        program=program,
+        program=shown.program,
         title=title or program.op.name,
         facts=tuple(facts),
         clock=clock,
-        total_us=total,
-        ranks=np.arange(program.ranks),
-        left_out="",
-        twins=_twins(np.arange(program.ranks), lanes, bars),
+        total_us=shown.total_us,
+        ranks=shown.ranks,
+        left_out=shown.left_out,
+        twins=_twins(shown.ranks, lanes, bars),
         lanes=lanes,
         bars=bars,
         phases=phases_of(bars),
@@ -92,13 +105,34 @@ def scene_of(
         sources=tuple(program.lines),
         notifies=notifies,
         buffers=tuple(program.buffers),
-        critical=_critical(timeline, bar_of, is_shown=is_whole and clock == "model"),
+        critical=_no_path(),
+        usage=shown.usage,
+        traffic=shown.traffic,
+        links=None,
+        memory=None,
+        memory_left_out="What memory holds depends on ranks that are not shown.",
+        findings=(),
+    )
+
+
+def _whole(timeline: Timeline, total_us: float) -> ShownTasks:
+    """Return all tasks of a program, with times for those that it never reaches, too."""
+    program, linked = timeline.program, timeline.program.linked
+    partner = linked.post_of.astype(np.int64)
+    waits = np.flatnonzero(partner >= 0)
+    partner[partner[waits]] = waits
+    return ShownTasks(
+        program=program,
+        ranks=np.arange(program.ranks),
+        start_us=timeline.start_us,
+        end_us=timeline.end_us,
+        effect_us=timeline.effect_us,
+        state=states_of(program.tasks, linked.order, linked.stuck),
+        partner=partner,
         usage=timeline.usage().of_ranks(),
-        traffic=traffic_of(timeline, reached, total),
-        links=link_load(timeline, reached, total),
-        memory=memory,
-        memory_left_out=why,
-        findings=_findings(program, lanes, report),
+        traffic=traffic_of(timeline, linked.order.astype(np.int64), total_us),
+        total_us=total_us,
+        left_out="",
     )
 
 
@@ -109,7 +143,7 @@ def _part(
     network: Literal["uncontended", "contended"],
     slow: Stragglers,
     around: Sequence[int],
-) -> Part:
+) -> ShownTasks:
     if network != "uncontended":
         raise ParameterError(
             f"A program of {program.task_count} tasks is not drawn in a contended network.",
@@ -124,44 +158,6 @@ def _part(
     return part_to_show(program, topology, model, slow, around)
 
 
-def _scene_of_part(
-    program: Program,
-    part: Part,
-    title: str,
-    facts: Sequence[tuple[str, str]],
-    stream_names: Sequence[str],
-) -> Scene:
-    shown = part.times.part
-    lanes, order = lanes_of(shown, shown.tasks, stream_names)
-    notifies, notify = notifies_of(shown, shown.tasks)
-    times = part.start_us, part.end_us, part.effect_us
-    bars = bars_of(shown.tasks, order, lanes, times, part.partner, part.state, notify)
-    return Scene(
-        program=shown,
-        title=title or program.op.name,
-        facts=tuple(facts),
-        clock="model",
-        total_us=part.total_us,
-        ranks=part.times.ranks,
-        left_out=part.left_out,
-        twins=_twins(part.times.ranks, lanes, bars),
-        lanes=lanes,
-        bars=bars,
-        phases=phases_of(bars),
-        labels=tuple(program.labels),
-        sources=tuple(program.lines),
-        notifies=notifies,
-        buffers=tuple(program.buffers),
-        critical=_no_path(),
-        usage=part.usage,
-        traffic=part.traffic,
-        links=None,
-        memory=None,
-        memory_left_out="What memory holds depends on ranks that are not shown.",
-        findings=(),
-    )
-
-
 def _timed(
     program: Program,
     topology: Topology | None,
@@ -174,14 +170,14 @@ def _timed(
     leaves = len(linked.leftover) and not program.counts_posts
     ends = not (len(linked.stuck) or len(linked.overruns) or leaves)
     if topology is not None and ends:
-        return simulate(program, topology, cost, network=network, slow=slow)
+        return simulate(program, topology, cost, network=network, slow=slow, expand=True)
     model = cost or CostModel.of("" if topology is None else topology.product.name)
     return simulate_reached(program, topology, model, slow)
 
 
 def _ended(timeline: Timeline) -> tuple[Timeline, float]:
-    """Return a timeline in which everything has times, and the total: waits that block last until
-    the end, and there lies what is never reached.
+    """Return a timeline with times for all tasks, and the total: waits that block last until the
+    end, and tasks that are never reached lie there.
     """
     linked = timeline.program.linked
     if not len(linked.stuck):
@@ -191,7 +187,7 @@ def _ended(timeline: Timeline) -> tuple[Timeline, float]:
     )
     reached = linked.order
     total = max(end[reached].max(initial=0.0), effect[reached].max(initial=0.0))
-    total = total * (1 + _TAIL) or 1.0
+    total = total * (1 + TAIL) or 1.0
     is_missing = np.ones(len(start), bool)
     is_missing[reached] = False
     for column in (start, end, effect):
@@ -221,9 +217,7 @@ def _no_path() -> Critical:
 
 
 def _twins(ranks: IntArray, lanes: Lanes, bars: Bars) -> IntArray:
-    """Return for every rank the first one with the same bars at the same times, whoever they are
-    for.
-    """
+    """Return for every rank the first one with the same bars at the same times, to any peers."""
     columns = (bars.kind, bars.start_us, bars.end_us, bars.effect_us, bars.size, bars.label)
     lane = np.searchsorted(lanes.rank, np.append(ranks, ranks[-1:] + 1))
     return ranks[first_alike(lanes.first[lane], [lanes.stream[bars.lane], *columns])]

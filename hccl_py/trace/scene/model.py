@@ -1,7 +1,7 @@
-"""What there is to see of a program: lanes, bars, dependencies, phases, links, memory, findings.
+"""A scene: the lanes, bars, dependencies, phases, links, memory and findings of a program.
 
-All outputs draw a Scene and compute nothing about the program themselves. Everything that there is
-many of is a column of numbers; texts stand once, and columns number them.
+All outputs draw a Scene and compute nothing about the program themselves. All that occurs in
+numbers is a column; texts stand once, and columns number them.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Traffic(NamedTuple):
 
 
 class LinkLoad(NamedTuple):
-    """What the links of the network carry. `gbps` is their capacity in GB/s, inf for links that
+    """The load of the network's links. `gbps` is their capacity in GB/s, inf for links that
     never fill; `share` what they carry in the total of what they could. `load` is the same by
     equal spans of time, [links, spans]: bytes over capacity, above 1 where flows that are timed
     alone meet; 0 for links that never fill. `left_out` links that carry less are not here.
@@ -138,9 +138,9 @@ class LinkLoad(NamedTuple):
         return len(self.ends)
 
 
-class Segment(NamedTuple):
+class MemorySegment(NamedTuple):
     """Bytes start .. stop of a buffer of a rank, and whose data they hold: the input of `origins`
-    from byte `offset` on, all of them added up; empty for what nobody wrote or what means nothing.
+    from byte `offset` on, all of them added up; none for data without a meaning.
     """
 
     rank: int
@@ -153,7 +153,7 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MemoryStates:
-    """Whose data lies where, as changes in the order in which they take effect.
+    """The origin of all data in memory, as changes in the order in which they take effect.
 
     Change k puts content `content[k]` into bytes start .. stop of buffer `buffer` of `rank`; `bar`
     did it (-1: it was there before). `origins[content]` are the ranks whose inputs it is made of,
@@ -177,12 +177,12 @@ class MemoryStates:
 
     @property
     def begin(self) -> int:
-        """How many changes stand for what is there before the first task."""
+        """Number of changes that stand for the contents before the first task."""
         return int((self.bar < 0).sum())
 
-    def state(self, changes: int) -> list[Segment]:
-        """Return what memory holds after the first `changes` changes, sorted, without overlaps."""
-        held: dict[tuple[int, int], list[Segment]] = {}
+    def state(self, changes: int) -> list[MemorySegment]:
+        """Return the contents of memory after `changes` changes, sorted, without overlaps."""
+        held: dict[tuple[int, int], list[MemorySegment]] = {}
         for k in range(changes):
             new = self._segment(k)
             place = new.rank, new.buffer
@@ -194,9 +194,9 @@ class MemoryStates:
             if segment.stop > segment.start
         )
 
-    def _segment(self, k: int) -> Segment:
+    def _segment(self, k: int) -> MemorySegment:
         content = int(self.content[k])
-        return Segment(
+        return MemorySegment(
             int(self.rank[k]),
             int(self.buffer[k]),
             int(self.start[k]),
@@ -206,8 +206,10 @@ class MemoryStates:
         )
 
 
-def _around(held: tuple[Segment, ...] | list[Segment], start: int, stop: int) -> list[Segment]:
-    """Return what segments are outside of start .. stop."""
+def _around(
+    held: tuple[MemorySegment, ...] | list[MemorySegment], start: int, stop: int
+) -> list[MemorySegment]:
+    """Return the segments without start .. stop."""
     found = []
     for segment in held:
         if segment.start < start:
@@ -280,7 +282,7 @@ class Scene:
 
     @cached_property
     def never_ends(self) -> bool:
-        """Whether a task that is shown never ends."""
+        """True if a task that is shown never ends."""
         return bool((self.bars.state == STUCK).any())
 
     def waits_for(self, bar: int) -> int:

@@ -1,7 +1,7 @@
 """A scene on the whole screen, to browse.
 
-`browser.py` is what is shown and selected, without a screen; `app.py`, `lanes.py` and `dialogs.py`
-show it with textual, and are the modules that need it.
+`browser.py` keeps the visible part and the selection, without a screen; `app.py`, `lanes_view.py`
+and `dialogs.py` show them with textual, and are the modules that need it.
 """
 
 from __future__ import annotations

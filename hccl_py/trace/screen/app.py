@@ -16,7 +16,7 @@ from hccl_py.trace.scene import Scene
 from hccl_py.trace.screen.browser import Browser
 from hccl_py.trace.screen.details import describe_bar
 from hccl_py.trace.screen.dialogs import HELP, FindingList, Note
-from hccl_py.trace.screen.lanes import LanesView
+from hccl_py.trace.screen.lanes_view import LanesView
 from hccl_py.trace.words import Words
 
 
@@ -62,7 +62,7 @@ class Viewer(App[None]):
             self.notify(brief(self.browser.scene.left_out), timeout=10)
 
     def on_lanes_view_moved(self) -> None:
-        """Say what is selected."""
+        """Show the details of the selected task."""
         details = self.query_one("#details", Static)
         details.update(describe_bar(self.browser, self.words))
 

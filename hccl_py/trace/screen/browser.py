@@ -1,4 +1,4 @@
-"""What is shown of a scene and what is selected, and how both move; no screen, no keys.
+"""The visible part of a scene and the selected task, and how both move; no screen, no keys.
 
 The rows are a heading for each group of ranks that do the same, and below it the lanes of one of
 them, unless the group is folded. A task of another rank of the group is shown on that rank's lanes.
@@ -22,7 +22,7 @@ _MOST_FOLDED = 64
 """Ranks up to which all lanes are open in the beginning."""
 
 _LEAST_SHARE = 1e-9
-"""How much of the total a column stands for at least."""
+"""The least share of the total that a column stands for."""
 
 
 class LaneRow(NamedTuple):
@@ -95,7 +95,7 @@ class Browser:
     # ---- time ----
 
     def resize(self, columns: int) -> None:
-        """Take over how many columns there are."""
+        """Take over the number of columns."""
         self.window = self.window._replace(columns=max(columns, 1))
 
     def zoom(self, factor: float, at_us: float | None = None) -> None:
@@ -130,7 +130,9 @@ class Browser:
         return self.scene.total_us or 1.0
 
     def _focus(self) -> float:
-        """Return what zooming keeps in its place: what is selected if it shows, or the middle."""
+        """Return the moment that zooming keeps in place: the selected task's if it shows, else the
+        middle.
+        """
         window = self.window
         if self.bar >= 0:
             middle = sum(self.span()) / 2
@@ -141,7 +143,7 @@ class Browser:
     # ---- the selected task ----
 
     def span(self) -> tuple[float, float]:
-        """Return when the selected task is on the lane of its row."""
+        """Return the begin and end of the selected task on the lane of its row."""
         if self.bar < 0:
             return self.window.begin_us, self.window.end_us
         lane = self.rows[self.row].lane
@@ -216,8 +218,8 @@ class Browser:
             self.select(bar, lane)
 
     def cause(self) -> int:
-        """Return what the selected task comes after: a wait's post, or else the task before it on
-        its stream; -1 for none.
+        """Return the task that the selected one comes after: a wait's post, or else the one before
+        on its stream; -1 for none.
         """
         before, bars = self.bar - 1, self.scene.bars
         waited = self.scene.waits_for(self.bar)
@@ -226,8 +228,8 @@ class Browser:
         return before if before >= 0 and bars.lane[before] == bars.lane[self.bar] else -1
 
     def consequence(self) -> int:
-        """Return what comes after the selected task: the wait for a post, or else the task behind
-        it on its stream; -1 for none.
+        """Return the task that comes after the selected one: the wait for a post, or else the one
+        behind it on its stream; -1 for none.
         """
         behind, bars = self.bar + 1, self.scene.bars
         if self.scene.waits_for(self.bar) < 0 and bars.partner[self.bar] >= 0:

@@ -1,4 +1,4 @@
-"""The selected task in words: what it does, when, where it is from, what it waits for."""
+"""The selected task in words: its work, times, source line, and the tasks before and after it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hccl_py.enums import TaskKind
 from hccl_py.printable import brief
 from hccl_py.trace.scene import STUCK, UNREACHED
 from hccl_py.trace.screen.browser import Browser
-from hccl_py.trace.steps import Step, steps_of
+from hccl_py.trace.steps import TraceStep, steps_of
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words, style_of
 
@@ -45,11 +45,11 @@ def describe_bar(browser: Browser, words: Words) -> Text:
     return text
 
 
-def _place(step: Step, words: Words) -> str:
+def _place(step: TraceStep, words: Words) -> str:
     return f"rank {step.place.rank} {words.stream(step.place.stream)} #{step.place.number}"
 
 
-def _times(step: Step, state: int) -> str:
+def _times(step: TraceStep, state: int) -> str:
     start, end = format_time(step.start_us), format_time(step.end_us)
     if state == STUCK:
         return f"from {start} us on"

@@ -1,4 +1,4 @@
-"""What is shown over the picture: the keys, the list of findings."""
+"""Dialogs over the picture: the keys, the list of findings."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
     at:CCL_Out[256K]     tasks that read or write this byte; at:CCL_Out any byte of the buffer,
                          at:2.CCL_Out that of rank 2
 
-Tasks match where everything does. Texts match in parts, whatever their case; numbers as they are.
+Tasks match where all terms do. Texts match in parts, in upper or lower case; numbers exactly.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _named(texts: Sequence[str], numbers: npt.NDArray[np.integer], value: str) -
 
 
 def _touches(scene: Scene, value: str) -> Mask:
-    """Return which bars read or write a byte, or any byte of a buffer."""
+    """Return a mask of the bars that read or write a byte, or any byte of a buffer."""
     parsed = _PLACE.fullmatch(value)
     names = {BUFFER_WORDS.get(n, n).lower(): k for k, n in enumerate(scene.buffers)}
     names |= {n.lower(): k for k, n in enumerate(scene.buffers)}

@@ -1,1 +1,1 @@
-"""What is true of a program, before anything is judged: memory, order, contents, meaning."""
+"""Facts about a program that checks stand on: memory, order, contents, meaning."""

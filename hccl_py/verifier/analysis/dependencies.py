@@ -1,4 +1,4 @@
-"""What order depends on, as columns: the nodes of a walk with their chains and connections, and the
+"""The dependency graph of a walk: its nodes with their chains and RDMA connections, and the
 notifies that several streams share.
 """
 
@@ -24,30 +24,15 @@ def graph_of(run: Unrolled, ranks: IntArray) -> DependencyGraph:
     chain_of_queue = np.full(len(lengths), -1, np.int32)
     chain_of_queue[used] = np.arange(len(used))
     chain = chain_of_queue[run.queue]
-    conn = np.full(len(run.kind), -1, np.int32)
-    end = np.full(len(run.kind), -1, np.int32)
-    home, is_main = main_of_rank[used // program.streams], used % program.streams == 0
-    tasks, ends = run.rows * run.copies, max(len(transports), 1)
-    streams, of_end = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    if len(transports) and transports.is_rdma.any():
-        issued = np.flatnonzero(_issues(run))
-        end[:tasks] = np.tile(program.tasks.end, run.copies)
-        key = end[issued].astype(np.int64) * len(used) + chain[issued]
-        distinct, which = np.unique(key, return_inverse=True)
-        of_end, streams = np.divmod(distinct, len(used))
-        conn[issued] = len(used) + which.reshape(-1)
-        home = np.concatenate([home, main_of_rank[transports.rank[of_end]]])
-        is_main = np.concatenate([is_main, np.zeros(len(distinct), bool)])
-    events = np.where(conn >= 0, conn, chain)
+    conn, end, of_end, streams = _connections(run, chain, len(used))
+    owners = np.concatenate([used // program.streams, transports.rank[of_end]])
+    home = narrow(main_of_rank[owners])
+    is_main = np.concatenate([used % program.streams == 0, np.zeros(len(of_end), bool)])
     issues = np.bincount(conn[conn >= 0], minlength=len(home))
-    tells = (run.kind == TaskKind.NOTIFY_POST) | (conn >= 0)
-    records = np.bincount(chain[tells], minlength=len(home))
-    records = np.maximum(records, np.bincount(events[tells], minlength=len(home)))
-    extra = (np.arange(len(lengths)) % program.streams == 0) * (run.copies + 1)
+    calls = (np.arange(len(lengths)) % program.streams == 0) * (run.copies + 1)
     order = run.order[chain[run.order] >= 0]
-    cells = np.concatenate(
-        [np.tile(program.tasks.cell, run.copies), np.full(len(run.kind) - tasks, -1, np.int64)]
-    )
+    cells = np.full(len(run.kind), -1, np.int64)
+    cells[: run.rows * run.copies] = np.tile(program.tasks.cell, run.copies)
     shared = np.full(max(program.cells, 1), -1, np.int32)
     if program.counts_posts:
         number = shared_cells(program)
@@ -65,14 +50,16 @@ def graph_of(run: Unrolled, ranks: IntArray) -> DependencyGraph:
         cell=cells,
         conn=conn,
         end=end,
-        conn_first=narrow(len(used) + np.searchsorted(of_end, np.arange(ends + 1))),
+        conn_first=narrow(
+            len(used) + np.searchsorted(of_end, np.arange(max(len(transports), 1) + 1))
+        ),
         stream_of_conn=narrow(np.concatenate([np.full(len(used), -1), streams])),
         issue_first=narrow(np.cumsum(issues) - issues),
-        home=home.astype(np.int32),
+        home=home,
         is_main=is_main,
-        record_first=np.concatenate([[0], np.cumsum(records)]).astype(np.int64),
+        record_first=_record_first(run, chain, conn, len(home)),
         chain_of_queue=chain_of_queue,
-        length_of_queue=((lengths - extra) // run.copies).astype(np.int32),
+        length_of_queue=narrow((lengths - calls) // run.copies),
         rows=run.rows,
         copies=run.copies,
         ranks=program.ranks,
@@ -89,10 +76,39 @@ def graph_of(run: Unrolled, ranks: IntArray) -> DependencyGraph:
     )
 
 
+def _connections(
+    run: Unrolled, chain: Int32s, streams: int
+) -> tuple[Int32s, Int32s, IntArray, IntArray]:
+    """Return by node the chain of its RDMA connection and its transport end, -1 for none; and by
+    such chain, numbered from `streams` on, the end and the stream that issues there.
+    """
+    program, transports = run.program, run.program.transports
+    conn = np.full(len(run.kind), -1, np.int32)
+    end = np.full(len(run.kind), -1, np.int32)
+    if not len(transports) or not transports.is_rdma.any():
+        return conn, end, np.zeros(0, np.int64), np.zeros(0, np.int64)
+    issued = np.flatnonzero(_issues(run))
+    end[: run.rows * run.copies] = np.tile(program.tasks.end, run.copies)
+    key = end[issued].astype(np.int64) * streams + chain[issued]
+    distinct, which = np.unique(key, return_inverse=True)
+    conn[issued] = streams + which.reshape(-1)
+    return conn, end, *np.divmod(distinct, streams)
+
+
+def _record_first(run: Unrolled, chain: Int32s, conn: Int32s, chains: int) -> IntArray:
+    """Return the beginning of each chain's fold records, and their end: a main stream learns of a
+    chain at most once for each of its posts and issues.
+    """
+    tells = (run.kind == TaskKind.NOTIFY_POST) | (conn >= 0)
+    events = np.where(conn >= 0, conn, chain)
+    counts = [np.bincount(column[tells], minlength=chains) for column in (chain, events)]
+    return np.concatenate([[0], np.cumsum(np.maximum(*counts))]).astype(np.int64)
+
+
 def _by_cell(
     run: Unrolled, order: Int32s, kind: TaskKind, cells: IntArray, shared: Int32s
 ) -> tuple[Int32s, IntArray]:
-    """Return the posts or waits of shared cells, in walk order, and where those of each begin."""
+    """Return the posts or waits of shared cells, in walk order, and the first of each cell."""
     nodes = order[np.equal(run.kind[order], kind)]
     number = shared[cells[nodes]]
     nodes, number = nodes[number >= 0], number[number >= 0]
@@ -102,14 +118,14 @@ def _by_cell(
 
 
 def _posters(run: Unrolled, posts: Int32s, first: IntArray) -> Int32s:
-    """Return how many streams post each shared cell."""
+    """Return the number of streams that post each shared cell."""
     cells = np.repeat(np.arange(len(first) - 1), np.diff(first))
     pairs = np.unique(np.stack([cells, run.queue[posts]]), axis=1)[0]
     return narrow(np.bincount(pairs, minlength=len(first) - 1))
 
 
 def _issues(run: Unrolled) -> npt.NDArray[np.bool_]:
-    """Whether a node goes through an RDMA connection: writes, and posts to the other end."""
+    """Mark the tasks that go through an RDMA connection: writes, and posts to the other end."""
     program = run.program
     end = np.tile(program.tasks.end, run.copies)
     kind = run.kind[: len(end)]

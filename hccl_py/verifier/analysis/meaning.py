@@ -1,10 +1,10 @@
-"""What an op means: which bytes of which input belong where in the outputs.
+"""The meaning of ops: the bytes of inputs that belong in each range of the outputs.
 
 One row per range of an output: it holds the bytes of one rank's input, or the reduction of all
-ranks' inputs. All ops of HCCL are here, v-ops with their counts and displacements. What stands in
-no row is open: the output of ranks that are not the root, gaps between displaced blocks.
+ranks' inputs. All ops of HCCL are here, v-ops with their counts and displacements. Bytes in no row
+may hold anything: the output of ranks that are not the root, gaps between displaced blocks.
 
-Nothing here is taken from the operators: they cut the data that executors move, and what judges a
+Nothing here is taken from the operators: they cut the data that executors move, and the judge of a
 result must not share their mistakes. So a few lines say the same twice.
 """
 
@@ -24,7 +24,7 @@ EVERYONE = -1
 """As a source: the reduction of all ranks' inputs."""
 
 BLOCK = 1 << 20
-"""Rows that are held at once."""
+"""Rows that are in memory at once."""
 
 Row = tuple[int, int, int, int, int]
 
@@ -44,7 +44,7 @@ class Expected:
 
 
 def expected_blocks(op: OpParam, ranks: int, at: IntArray | None = None) -> Iterator[Expected]:
-    """Yield what the outputs must hold, of all ranks or of those in `at`, some ranks at a time: all
+    """Yield the expected ranges of all ranks, or of those in `at`, some ranks at a time: all
     together can be ranks² rows.
     """
     at = np.arange(ranks) if at is None else at
@@ -54,9 +54,7 @@ def expected_blocks(op: OpParam, ranks: int, at: IntArray | None = None) -> Iter
 
 
 def expected_ranges(op: OpParam, ranks: int, at: IntArray | None = None) -> Expected:
-    """Return what the outputs of an op must hold, of all ranks or of those in `at`, without empty
-    rows.
-    """
+    """Return the expected ranges of all ranks' outputs, or of those in `at`, without empty ones."""
     rows = _MEANINGS[op.name](op, ranks, np.arange(ranks) if at is None else at)
     table = np.array(rows, np.int64).reshape(-1, 5)
     rank, start, size, source, offset = table[table[:, 2] > 0].T
@@ -66,22 +64,22 @@ def expected_ranges(op: OpParam, ranks: int, at: IntArray | None = None) -> Expe
 def in_place_offsets(
     op: OpParam, ranks: int, in_place: bool | InPlace = True
 ) -> list[tuple[str, IntArray]]:
-    """Return the ways in which IN and OUT may share memory: a name, and where OUT begins in IN of
-    each rank.
+    """Return the layouts in which IN and OUT share memory: a name, and by rank the offset of OUT in
+    IN, in bytes.
 
     HCCL demands the same pointers. Where the sizes differ, frameworks also give each rank its own
     slot of the larger buffer.
     """
     zero = np.zeros(ranks, np.int64)
     slots = np.arange(ranks, dtype=np.int64) * op.size
-    ways = {InPlace.START: ("IN and OUT begin at the same address", zero)}
+    layouts = {InPlace.START: ("IN and OUT begin at the same address", zero)}
     if op.name == "all_gather" and ranks > 1:
-        ways[InPlace.SLOT] = "IN is the rank's own slot of OUT", -slots
+        layouts[InPlace.SLOT] = "IN is the rank's own slot of OUT", -slots
     if op.name == "reduce_scatter" and ranks > 1:
-        ways[InPlace.SLOT] = "OUT is the rank's own slot of IN", slots
-    if isinstance(in_place, InPlace):  # alone, or where sizes are alike, the slot is the buffer
-        return [ways.get(in_place, ways[InPlace.START])]
-    return list(ways.values())
+        layouts[InPlace.SLOT] = "OUT is the rank's own slot of IN", slots
+    if isinstance(in_place, InPlace):  # with one rank, or equal sizes, the slot is the buffer
+        return [layouts.get(in_place, layouts[InPlace.START])]
+    return list(layouts.values())
 
 
 def _rows(*columns: int | IntArray) -> IntArray:
@@ -179,7 +177,7 @@ def _blocks(op: OpParam, ranks: int) -> tuple[IntArray, IntArray]:
 
 
 def _packed(sizes: IntArray) -> IntArray:
-    """Return where each entry of a row begins when they lie side by side."""
+    """Return the beginning of each entry of a row when they lie side by side."""
     return np.cumsum(sizes, axis=1) - sizes
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hccl_py.errors import NotSupportedError
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis.moves import MoveColumns, Side
+from hccl_py.verifier.analysis.moves import MoveColumns, SideColumns
 from hccl_py.verifier.finding import MemoryRange
 from hccl_py.verifier.subject import Subject
 
@@ -27,7 +27,7 @@ _GAP = 64
 
 @dataclass(frozen=True, eq=False)
 class Spaces:
-    """Where buffers lie: address of their first byte and their size in bytes, [ranks, buffers]."""
+    """The addresses of buffers' first bytes, and their sizes in bytes, [ranks, buffers]."""
 
     base: IntArray
     size: IntArray
@@ -38,7 +38,7 @@ class Transfers:
     """The data tasks of a program that move at least a byte, as columns.
 
     `garbage` marks tasks whose result means nothing: a side is out of bounds, the sides differ in
-    length or overlap. What lies outside of buffers is cut off.
+    length or overlap. Bytes outside of buffers are cut off.
     """
 
     row: IntArray
@@ -90,7 +90,7 @@ class MemoryIntervals:
         return self.intervals.at(begin), self.intervals.at(begin + self.spaces.size[:, number])
 
     def range_of(self, rank: int, buffer: int, start: int, stop: int) -> MemoryRange:
-        """Return addresses start .. stop in the words of a buffer."""
+        """Return addresses start .. stop as a range of a buffer."""
         base = int(self.spaces.base[rank, buffer])
         return MemoryRange(rank, self.program.buffers[buffer], start - base, stop - base)
 
@@ -100,8 +100,8 @@ def memory_of(
 ) -> MemoryIntervals:
     """Lay out and cut the memory of a program.
 
-    `shared` says where OUT begins in IN of each rank, for a call in place; `copied` the same, where
-    OUT is memory of its own that begins with what IN has there.
+    `shared` has by rank the offset of OUT in IN, for a call in place; `copied` the same, where OUT
+    is memory of its own that begins as a copy of IN.
 
     Raises NotSupportedError where addresses do not fit 64 bits.
     """
@@ -118,7 +118,7 @@ def memory_of(
 
 
 def copied_range(program: Program, spaces: Spaces, copied: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the addresses of OUT of each rank at which it begins with what IN has."""
+    """Return the addresses of each rank's OUT that begin as a copy of IN: first, last + 1."""
     into, out = program.buffers.index("IN"), program.buffers.index("OUT")
     room = spaces.size[:, out]
     first, stop = np.maximum(-copied, 0), spaces.size[:, into] - copied
@@ -131,7 +131,7 @@ def _spaces(program: Program, shared: IntArray | None) -> Spaces:
     if float(size.astype(np.float64).sum()) >= MOST_BYTES:
         raise NotSupportedError(
             f"The buffers of {program.executor or program.op.name} add up to more than 2^61 bytes.",
-            "Verify a smaller count: what is wrong does not depend on it.",
+            "Verify a smaller count: defects do not depend on it.",
         )
     room = size + _GAP
     base = (np.cumsum(room) - room.reshape(-1)).reshape(room.shape)
@@ -157,15 +157,14 @@ def _transfers(subject: Subject, spaces: Spaces) -> Transfers:
     return Transfers(moves.rows, src, src_size, dst, dst_size, garbage)
 
 
-def _clipped(spaces: Spaces, side: Side) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
-    """Return addresses and sizes inside of the buffers, and where something was cut off."""
+def _clipped(spaces: Spaces, side: SideColumns) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
+    """Return addresses and sizes inside of the buffers, and a mask of sides that were cut."""
     room = spaces.size[side.owner, side.buffer]
     start, stop = np.minimum(side.start, room), np.minimum(side.start + side.size, room)
     return spaces.base[side.owner, side.buffer] + start, stop - start, stop - start < side.size
 
 
 def _user_cuts(program: Program, spaces: Spaces) -> IntArray:
-    """Both ends of every user buffer."""
     numbers = [program.buffers.index(name) for name in ("IN", "OUT") if name in program.buffers]
     begin = spaces.base[:, numbers]
     return np.concatenate([begin, begin + spaces.size[:, numbers]]).reshape(-1)

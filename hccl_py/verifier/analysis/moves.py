@@ -1,4 +1,4 @@
-"""The tasks that move data, as columns: whose memory each side lies in, and which bytes."""
+"""The tasks that move data, as columns: the owner, buffer and bytes of each side."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Mask = npt.NDArray[np.bool_]
 _BLOCK = 1 << 16
 
 
-class Side(NamedTuple):
+class SideColumns(NamedTuple):
     """Source or destination of tasks: bytes start .. start + size of a buffer of a rank."""
 
     owner: IntArray
@@ -33,6 +33,7 @@ class MoveColumns:
     """Columns of data tasks, looked up when first used; `rows` are those of the task view."""
 
     def __init__(self, subject: Subject, rows: IntArray) -> None:
+        self.subject = subject
         self.tasks = subject.tasks
         self.table = subject.tasks.table
         self.rows = rows
@@ -45,37 +46,37 @@ class MoveColumns:
 
     @cached_property
     def reads_remote(self) -> Mask:
-        """Whether the source lies at the peer."""
+        """True where the source lies at the peer."""
         return _kinds("reads_remote")[self.kind]
 
     @cached_property
     def writes_remote(self) -> Mask:
-        """Whether the destination lies at the peer."""
+        """True where the destination lies at the peer."""
         return _kinds("writes_remote")[self.kind]
 
     @cached_property
     def reduces(self) -> Mask:
-        """Whether the task adds to its destination."""
+        """True where the task adds to its destination."""
         return _kinds("reduces")[self.kind]
 
     @cached_property
     def moves_bytes(self) -> Mask:
-        """Whether there is anything to move: a task of 0 bytes touches nothing."""
+        """True where a task has bytes to move: one of 0 bytes touches nothing."""
         return (self.src.size > 0) | (self.dst.size > 0)
 
     @cached_property
-    def src(self) -> Side:
-        """Where the data comes from."""
+    def src(self) -> SideColumns:
+        """The sources."""
         size, buffer = self.tasks.size[self.rows], self.table.src_buffer[self.instruction]
         owner = self._owner(self.reads_remote)
-        return Side(owner, buffer.astype(np.int64), self.tasks.src_offset[self.rows], size)
+        return SideColumns(owner, buffer.astype(np.int64), self.tasks.src_offset[self.rows], size)
 
     @cached_property
-    def dst(self) -> Side:
-        """Where the data goes."""
+    def dst(self) -> SideColumns:
+        """The destinations."""
         size, buffer = self.tasks.dst_size[self.rows], self.table.dst_buffer[self.instruction]
         owner = self._owner(self.writes_remote)
-        return Side(owner, buffer.astype(np.int64), self.tasks.dst_offset[self.rows], size)
+        return SideColumns(owner, buffer.astype(np.int64), self.tasks.dst_offset[self.rows], size)
 
     def _owner(self, remote: Mask) -> IntArray:
         return np.where(remote, self.tasks.peer[self.rows], self.tasks.rank[self.rows])
@@ -109,5 +110,5 @@ def memory_at(subject: Subject, row: int) -> tuple[MemoryRange, MemoryRange]:
 
 @cache
 def _kinds(member: str) -> Mask:
-    """Return a property of TaskKind for every kind."""
+    """Return a property of TaskKind, by kind."""
     return np.array([getattr(kind, member) for kind in TaskKind])

@@ -1,10 +1,11 @@
-"""What is in no order, for a program that runs several times: the arrays around the loop over
-clocks.
+"""The accesses and synchronisation that are in no order, over several copies of a program: the
+arrays around the loop over clocks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from hccl_py.errors import NotSupportedError
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray, count_up
 from hccl_py.verifier.analysis.clocks import arrays, run_clocks
-from hccl_py.verifier.analysis.clocks.arrays import ClockState, DependencyGraph, Touched
+from hccl_py.verifier.analysis.clocks.arrays import AccessedIntervals, ClockState, DependencyGraph
 from hccl_py.verifier.analysis.dependencies import graph_of, narrow
 from hccl_py.verifier.analysis.memory import MemoryIntervals
 from hccl_py.verifier.analysis.unrolled import Unrolled
@@ -25,21 +26,27 @@ MOST_BYTES = 8 << 30
 """Memory that clocks may take: some 30 000 ranks with one stream each."""
 
 MOST_EMITTED = 1 << 20
+"""Emissions from which the loop ends instead of making room for more."""
 
 MOST_PASSES = 16
-"""Passes after which waits of notifies that several streams use count as knowing little."""
+"""Passes after which any post of a shared notify is taken as one that may come before any wait."""
 
 WIDER = 8
-"""A main stream that joins many others knows much of them for a while."""
+"""Factor of the room of a main stream's sparse part: it joins many other streams."""
+
+Room: TypeAlias = dict[int, int]
+"""Entries of the arrays whose size shows only in the loop, by the status of a loop that found one
+full: WIDTH (of a clock's sparse part), SLOTS, LISTS, EMITTED.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Ordering:
-    """What the loop emitted: rows of (what, earlier node, later node, first interval, last + 1).
+    """The loop's emissions: rows of (kind, earlier node, later node, first interval, last + 1).
 
     `is_implied` marks waits whose post was known to be over anyway, in every copy, by row.
-    `met[r, x]` is how far rank `ranks[r]` knew the main stream of `ranks[x]` at its end of the
-    first copy (ops that only synchronise).
+    `met[r, x]` is the last place of the main stream of `ranks[x]` that rank `ranks[r]` knew to be
+    over at its end of the first copy (ops that only synchronise).
     """
 
     emitted: Int32s
@@ -48,58 +55,38 @@ class Ordering:
     met: Int32s
 
 
-@dataclass
-class _Room:
-    """Sizes of the arrays that nobody can know beforehand; `width` is that of a clock's sparse
-    part.
-    """
-
-    width: int
-    slots: int
-    lists: int
-    emitted: int
-
-    def grow(self, status: int) -> bool:
-        """Make room after the loop has ended early; False where there is enough of it."""
-        if status == arrays.EMITTED and self.emitted >= MOST_EMITTED:
-            return False
-        name = {
-            arrays.WIDTH: "width",
-            arrays.SLOTS: "slots",
-            arrays.LISTS: "lists",
-            arrays.EMITTED: "emitted",
-        }[status]
-        setattr(self, name, 4 * getattr(self, name))
-        return True
-
-
 def ordering_of(run: Unrolled, memory: MemoryIntervals, *, meets: bool) -> Ordering:
-    """Find everything that is in no order; `meets` keeps who knew of whom at the end."""
+    """Find everything that is in no order; `meets` also finds which ranks knew of each other.
+
+    The loop runs again with more room where an array was too small, and with the posts that it has
+    found where notifies count, until a pass finds what it was given.
+    """
     ranks = _ranks_that_matter(run)
     graph = graph_of(run, ranks)
-    touched = _touched(run.program, memory)
+    accessed = _accessed(run.program, memory)
     accesses = int((memory.intervals.src_stop - memory.intervals.src).sum())
     wide = graph.mains + run.program.streams
     steps = len(run.order) * (2 + wide // 8) + 2 * accesses * run.copies
     steps += len(graph.shared_posts) * len(graph.shared_waits) * graph.mains
-    room = _Room(
-        8 + 2 * min(run.program.streams, 128),
-        2 * len(graph.home) + 64,
-        accesses + len(memory.intervals) + 64,
-        1 << 12,
-    )
+    room: Room = {
+        arrays.WIDTH: 8 + 2 * min(run.program.streams, 128),
+        arrays.SLOTS: 2 * len(graph.home) + 64,
+        arrays.LISTS: accesses + len(memory.intervals) + 64,
+        arrays.EMITTED: 1 << 12,
+    }
     prior: ClockState | None = None
     passes = 0
     while True:
         state = _state(run, graph, memory, room, meets)
         if passes > MOST_PASSES:
-            state.may_overtake[:] = 0  # sure, if not all that there is to know
+            state.may_overtake[:] = 0  # sound: less is known, and never too much
         elif prior is not None:
             _take_over(graph, state, prior)
-        status = run_clocks.sized(steps)(graph, touched, state, run.post_of)
+        status = run_clocks.sized(steps)(graph, accessed, state, run.post_of)
+        if status == arrays.EMITTED and room[status] >= MOST_EMITTED:
+            break
         if status != arrays.ENOUGH:
-            if not room.grow(status):
-                break
+            room[status] *= 4
             prior = None
         elif passes > MOST_PASSES or _is_as_given(graph, state, prior):
             break
@@ -112,8 +99,8 @@ def ordering_of(run: Unrolled, memory: MemoryIntervals, *, meets: bool) -> Order
 
 
 def _take_over(graph: DependencyGraph, state: ClockState, prior: ClockState) -> None:
-    """Give a pass what the one before it has found: which posts of shared cells may come before
-    waits that the walk meets earlier, their clocks, and what main streams know of other chains.
+    """Give a pass the results of the one before it: the posts of shared cells that may come before
+    waits that the walk meets earlier, their clocks, and the folds of main streams.
     """
     np.minimum(prior.may_overtake, prior.overtakes, out=state.may_overtake)
     held = slice(graph.shared_base, graph.shared_base + len(graph.shared_posts))
@@ -127,7 +114,7 @@ def _take_over(graph: DependencyGraph, state: ClockState, prior: ClockState) -> 
 
 
 def _is_as_given(graph: DependencyGraph, state: ClockState, prior: ClockState | None) -> bool:
-    """Whether a pass has found what it was given: then all that it says is so."""
+    """True if a pass has found what it was given: then its result is sound."""
     if (state.overtakes < state.may_overtake).any():
         return False
     used = np.flatnonzero(state.may_overtake != arrays.NONE)
@@ -151,7 +138,7 @@ def _is_as_given(graph: DependencyGraph, state: ClockState, prior: ClockState | 
 
 
 def _as_laid_out(emitted: Int32s, memory: MemoryIntervals) -> Int32s:
-    """Return what was emitted with intervals of alternating buffers as they are in even calls."""
+    """Return the emissions with the intervals of alternating buffers as in even copies."""
     intervals = len(memory.intervals)
     is_odd = emitted[:, 3] >= intervals
     emitted[is_odd, 3:5] -= intervals
@@ -159,8 +146,8 @@ def _as_laid_out(emitted: Int32s, memory: MemoryIntervals) -> Int32s:
 
 
 def _ranks_that_matter(run: Unrolled) -> IntArray:
-    """Return the ranks that have tasks, or that tasks of others reach: the callers of all others
-    are in order with everything.
+    """Return the ranks that have tasks or that tasks of others reach; the caller of any other rank
+    is in order with everything.
     """
     tasks = run.program.tasks
     matters = np.diff(tasks.first) > 0
@@ -168,14 +155,14 @@ def _ranks_that_matter(run: Unrolled) -> IntArray:
     return np.flatnonzero(matters)
 
 
-def _slots(run: Unrolled, room: _Room) -> int:
-    """Return how many posts may be under way at once."""
+def _slots(run: Unrolled, room: Room) -> int:
+    """Return the number of posts that may be under way at once."""
     program = run.program
     most = int((run.kind == TaskKind.NOTIFY_POST).sum()) if program.counts_posts else program.cells
-    return min(room.slots, max(most, 1))
+    return min(room[arrays.SLOTS], max(most, 1))
 
 
-def _touched(program: Program, memory: MemoryIntervals) -> Touched:
+def _accessed(program: Program, memory: MemoryIntervals) -> AccessedIntervals:
     tasks, moves, intervals = program.tasks, memory.transfers, memory.intervals
     move = np.full(len(tasks), -1, np.int32)
     move[moves.row] = np.arange(len(moves))
@@ -193,7 +180,7 @@ def _touched(program: Program, memory: MemoryIntervals) -> Touched:
         first + len(intervals) * alternates[getattr(tasks.table, f"{side}_buffer")[at]]
         for side, first in (("src", intervals.src), ("dst", intervals.dst))
     )
-    return Touched(
+    return AccessedIntervals(
         move=move,
         src=narrow(intervals.src),
         src_stop=narrow(intervals.src_stop),
@@ -212,7 +199,7 @@ def _touched(program: Program, memory: MemoryIntervals) -> Touched:
 
 
 def _state(
-    run: Unrolled, graph: DependencyGraph, memory: MemoryIntervals, room: _Room, meets: bool
+    run: Unrolled, graph: DependencyGraph, memory: MemoryIntervals, room: Room, meets: bool
 ) -> ClockState:
     program, chains, nodes = run.program, len(graph.home), len(run.kind)
     cells = max(program.cells, 1)
@@ -221,13 +208,10 @@ def _state(
         intervals *= 2
     kept = graph.shared_base + len(graph.shared_posts)
     holders = kept + slots
-    widths = np.full(holders, room.width)
+    widths = np.full(holders, room[arrays.WIDTH])
     widths[:chains][graph.is_main] *= WIDER
     _check_room(run, 4 * (holders * graph.mains + 2 * int(widths.sum())))
     records = int(graph.record_first[-1])
-    ends = max(len(program.transports), 1)
-    following = np.arange(1, room.lists + 1, dtype=np.int32)
-    following[-1] = -1
     return ClockState(
         dense=_full((holders, graph.mains)),
         width=np.zeros(holders, np.int32),
@@ -255,17 +239,17 @@ def _state(
         prior_records=np.zeros(chains, np.int32),
         last_wait=_full(cells),
         conn_place=_full(chains),
-        issue_of_end=_full(ends),
+        issue_of_end=_full(max(len(program.transports), 1)),
         issue_place=_full(nodes),
         event_chain=np.empty(nodes, np.int32),
         event_place=np.empty(nodes, np.int32),
         writer=_full(intervals),
         readers=_full(intervals),
         reducers=_full(intervals),
-        list_node=np.empty(room.lists, np.int32),
-        list_next=following,
-        scratch=np.empty((2, 2 * WIDER * room.width + 2), np.int32),
-        emitted=np.empty((room.emitted, 5), np.int32),
+        list_node=np.empty(room[arrays.LISTS], np.int32),
+        list_next=np.append(np.arange(1, room[arrays.LISTS]), -1).astype(np.int32),
+        scratch=np.empty((2, 2 * WIDER * room[arrays.WIDTH] + 2), np.int32),
+        emitted=np.empty((room[arrays.EMITTED], 5), np.int32),
         is_implied=np.zeros(nodes, bool),
         post_of_wait=_full(nodes),
         started=_full(chains),
@@ -275,7 +259,7 @@ def _state(
 
 
 def _slots_of_posts(graph: DependencyGraph, nodes: int) -> Int32s:
-    """Return the holders of posts: so far, those of shared cells have one."""
+    """Return the holder of each post; so far, only those of shared cells have one."""
     found = _full(nodes if graph.counts else 0)
     found[graph.shared_posts] = graph.shared_base + np.arange(len(graph.shared_posts))
     return found
@@ -292,5 +276,5 @@ def _check_room(run: Unrolled, bytes_needed: int) -> None:
             f"{program.ranks * program.streams} streams (ranks {program.ranks}, streams of a rank "
             f"{program.streams}) need {bytes_needed >> 30} GiB to keep what each knows of the "
             "others.",
-            "Verify a program of fewer ranks or streams: what is wrong mostly shows there too.",
+            "Verify a program of fewer ranks or streams: most defects show there too.",
         )

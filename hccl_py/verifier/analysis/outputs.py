@@ -1,4 +1,4 @@
-"""What the outputs hold and what they should, as columns."""
+"""The outputs as columns: the contents that they hold beside those that they should."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """Runs of output bytes: what is left when segments of memory and expected ranges cut each
-    other.
+    """Runs of output bytes, each inside of one segment of memory and one expected range.
 
-    Bytes start .. stop (addresses) of `rank` belong to expected range `row`, and are `place` bytes
-    behind the beginning of all ranges together. They should hold what lies from `offset` on in the
-    input of `source`. They hold `content`, so that offset x has what the content is at address x +
-    `shift`. `writer` is the move that wrote them last (-1: none). What was made from garbage is
-    not wrong: it has a finding of its own.
+    Bytes start .. stop (addresses) of `rank` belong to expected range `row`, and begin `place`
+    bytes into all ranges together. They should hold the input of `source` from `offset` on. They
+    hold `content`, which lies at address x + `shift` for offset x. `writer` is the move that wrote
+    them last (-1: none). Runs made from garbage are not wrong: they have a finding of their own.
     """
 
     row: IntArray
@@ -41,7 +39,7 @@ class Outputs:
     is_wrong: Mask
 
     def overlaps(self, chosen: IntArray, other: Outputs) -> Mask:
-        """Whether runs share a byte with one that is wrong in other outputs of the same op."""
+        """Mark the chosen runs that share a byte with a wrong one in other outputs of the op."""
         wrong = np.flatnonzero(other.is_wrong)
         first, stop = other.place[wrong], (other.place + other.stop - other.start)[wrong]
         size = (self.stop - self.start)[chosen]
@@ -51,9 +49,9 @@ class Outputs:
         return shared
 
 
-def outputs_of(memory: MemoryIntervals, contents: Contents, expected: Expected) -> Outputs:
-    """Hold the contents of the outputs against what is expected there."""
-    program, spaces = memory.program, memory.spaces
+def outputs_of(contents: Contents, expected: Expected) -> Outputs:
+    """Compare the contents of the outputs with the expected ones."""
+    program, spaces = contents.memory.program, contents.memory.spaces
     base, room = np.zeros((2, program.ranks), np.int64)
     if "OUT" in program.buffers:
         out = program.buffers.index("OUT")
@@ -66,7 +64,7 @@ def outputs_of(memory: MemoryIntervals, contents: Contents, expected: Expected) 
     offset = expected.offset[row] + start - begin[row]
     shift = np.where(content == UNDEFINED, 0, start + contents.segments.delta[segment] - offset)
     rank, source = expected.rank[row], expected.source[row]
-    wrong = ~_is_right(memory, contents, content, source, shift)
+    wrong = ~_is_right(contents, content, source, shift)
     wrong &= (content >= 0) | (content == UNDEFINED)
     if program.op.name == "broadcast":  # in HCCL it has one buffer
         wrong &= (rank != source) | (content != UNDEFINED)
@@ -86,7 +84,7 @@ def outputs_of(memory: MemoryIntervals, contents: Contents, expected: Expected) 
 
 
 def right_moves(memory: MemoryIntervals) -> Mask:
-    """Whether each transfer reduces with the call's op."""
+    """Mark the transfers that reduce with the call's op."""
     tasks, op = memory.program.tasks, memory.program.op
     reduce = tasks.table.reduce[tasks.instruction[memory.transfers.row]]
     right: Mask = np.equal(reduce, -1 if op.reduce is None else int(op.reduce))
@@ -94,7 +92,7 @@ def right_moves(memory: MemoryIntervals) -> Mask:
 
 
 def input_bases(memory: MemoryIntervals) -> IntArray:
-    """Return where the input of each rank begins."""
+    """Return the address at which each rank's input begins."""
     names = memory.program.buffers
     if "IN" not in names:
         return np.zeros(memory.program.ranks, np.int64)
@@ -102,14 +100,8 @@ def input_bases(memory: MemoryIntervals) -> IntArray:
     return base
 
 
-def _is_right(
-    memory: MemoryIntervals,
-    contents: Contents,
-    content: IntArray,
-    source: IntArray,
-    shift: IntArray,
-) -> Mask:
-    base, op = input_bases(memory), memory.program.op
+def _is_right(contents: Contents, content: IntArray, source: IntArray, shift: IntArray) -> Mask:
+    base, op = input_bases(contents.memory), contents.memory.program.op
     of_one = source != EVERYONE
     right = of_one & (content == source) & (shift == base[np.maximum(source, 0)])
     sums = np.flatnonzero(~of_one & (content >= 0))
@@ -120,7 +112,7 @@ def _is_right(
             roots[0],
             roots[1],
             base,
-            right_moves(memory),
+            right_moves(contents.memory),
             again=op.reduce in (ReduceOp.MAX, ReduceOp.MIN),
         )
         right[sums] = is_sum[which.reshape(-1)]
@@ -131,8 +123,8 @@ def _is_right(
 def _overlaid(
     begin: IntArray, end: IntArray, segments: Segments
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Cut ranges by the segments that cover them; return of every run its range, start, stop and
-    segment.
+    """Cut ranges by the segments that cover them; return the range, start, stop and segment of
+    every run.
     """
     if not len(segments.start) or not len(begin):
         none = np.zeros(0, np.int64)

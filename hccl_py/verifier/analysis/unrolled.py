@@ -1,5 +1,4 @@
-"""Several copies of a program back to back, with the caller in between: the nodes that order is
-asked of.
+"""Several copies of a program back to back, with the caller in between: the nodes of the order.
 
     rank r main   │ call 0 │ tasks of copy 0 │ call 1 │ tasks of copy 1 │ call 2 │
     rank r sub k  │ tasks of copy 0 │ tasks of copy 1 │
@@ -28,12 +27,12 @@ CALL = 100
 
 @dataclass(frozen=True, eq=False)
 class Unrolled:
-    """Nodes with their queues, and what the untimed walk over all copies found.
+    """Nodes with their queues, and the result of the untimed walk over all copies.
 
     Queue q = rank·streams + stream has nodes[first[q] : first[q + 1]]; `place` is a node's position
     in its queue. The other members are those of `Linked`, with nodes for rows; the walk is patient:
     it loses a post only where nothing else can move. Where notifies count, no post is lost, and
-    what a copy leaves over is there for the next.
+    posts that a copy leaves over are there for the next.
     """
 
     program: Program
@@ -118,8 +117,8 @@ def unrolled(program: Program, copies: int) -> Unrolled:
 
 
 def _copy_by_copy(order: Nodes, post_of: Nodes, copies: int, rows: int, ranks: int) -> Nodes:
-    """Return the same walk with everything of a copy before the next one, so that what is wrong
-    within one copy is seen there first; as it is where a copy waits for another one's posts.
+    """Return the same walk with each copy before the next one, so that a defect within one copy is
+    seen there first; unchanged where a copy waits for another one's posts.
     """
     calls = order - copies * rows
     number = np.where(calls < 0, order // max(rows, 1), calls // ranks)

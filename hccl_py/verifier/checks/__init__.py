@@ -1,1 +1,1 @@
-"""One file per group of findings: from what is known of a program to what is wrong with it."""
+"""Checks: one file per group of findings."""

@@ -25,21 +25,17 @@ _LARGER = {
 def find_bounds(subject: Subject) -> Iterator[Finding]:
     """Yield OUT_OF_BOUNDS and REMOTE_NOT_EXPORTED."""
     for side in (0, 1):
-        rows = rows_where(subject, _beyond(subject, side))
+        rows = rows_where(subject, partial(_are_beyond, side))
         yield from findings_at(subject, rows, partial(_outside, subject, side))
     rows = rows_where(subject, _hidden(subject))
     yield from findings_at(subject, rows, partial(_unexported, subject))
 
 
-def _beyond(subject: Subject, side: int) -> Callable[[MoveColumns], Mask]:
-    sizes = subject.program.buffer_sizes
-
-    def is_beyond(moves: MoveColumns) -> Mask:
-        owner, buffer, start, size = moves.dst if side else moves.src
-        outside = (start < 0) | (start > sizes[owner, buffer] - size)
-        return (size < 0) | ((size > 0) & outside)
-
-    return is_beyond
+def _are_beyond(side: int, moves: MoveColumns) -> Mask:
+    owner, buffer, start, size = moves.dst if side else moves.src
+    sizes = moves.subject.program.buffer_sizes
+    outside = (start < 0) | (start > sizes[owner, buffer] - size)
+    return (size < 0) | ((size > 0) & outside)
 
 
 def _hidden(subject: Subject) -> Callable[[MoveColumns], Mask]:

@@ -1,4 +1,4 @@
-"""Several calls of one communicator's op that the caller has put on unordered streams."""
+"""Calls of one communicator's op that its caller has put on unordered streams."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _first_unordered(calls: Sequence[Call]) -> tuple[int, int] | None:
 
 
 def _shares(program: Program) -> bool:
-    """Whether the program uses what belongs to the communicator."""
+    """True if the program uses notifies or buffers of the communicator."""
     if not len(program.tasks):
         return False
     tasks, table = program.tasks, program.tasks.table

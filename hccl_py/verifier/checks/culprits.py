@@ -1,5 +1,4 @@
-"""From rows of tasks that are wrong to findings: a few at each of the author's lines, the rest
-counted.
+"""Findings from rows of wrong tasks: a few at each of the author's lines, the rest counted.
 
 The cut is made on columns, before a finding exists: a program can be wrong a million times.
 """
@@ -27,10 +26,10 @@ def findings_at(
     """
     for row, others in _picked(subject, rows, shown):
         finding = make(row)
-        yield finding.followed_by(len(others), _made(make, others)) if len(others) else finding
+        yield finding.followed_by(len(others), _later(make, others)) if len(others) else finding
 
 
-def _made(make: Callable[[int], Finding], rows: IntArray) -> Callable[[], Iterator[Finding]]:
+def _later(make: Callable[[int], Finding], rows: IntArray) -> Callable[[], Iterator[Finding]]:
     return lambda: map(make, rows.tolist())
 
 
@@ -41,7 +40,7 @@ def first_of_each(rows: IntArray, key: IntArray) -> IntArray:
 
 
 def _picked(subject: Subject, rows: IntArray, shown: int) -> list[tuple[int, IntArray]]:
-    """Return (row, others that it stands for), in the order of rows."""
+    """Return (row, the others that it counts), in the order of rows."""
     tasks = subject.tasks
     line = tasks.table.line[tasks.instruction[rows]]
     order = np.argsort(line, kind="stable")

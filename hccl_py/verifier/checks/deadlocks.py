@@ -1,4 +1,4 @@
-"""Streams that can never go on."""
+"""Streams that wait forever."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SHOWN_IN_CYCLE = 12
 def find_deadlocks(subject: Subject, run: Unrolled) -> Iterator[Finding]:
     """Yield WAIT_WITHOUT_POST and DEADLOCK_CYCLE.
 
-    What waits only because another stream is stuck is no finding of its own, and neither is what a
-    notify overrun has swallowed the post of.
+    A wait behind another stuck stream is no finding of its own, nor is one whose post a notify
+    overrun has lost.
     """
     if not len(run.stuck):
         return
@@ -56,7 +56,7 @@ class _Blocked:
 
     @cached_property
     def behind(self) -> Counter[int]:
-        """How many other streams each root holds up."""
+        """The number of other streams that each root holds up."""
         held: Counter[int] = Counter()
         ends: dict[int, int | None] = {}
         for node in self.stuck.values():
@@ -126,13 +126,12 @@ class _Blocked:
             "DEADLOCK_CYCLE",
             "\n".join([head, *lines]),
             self._missing(nodes)
-            or "Post before you wait: at one place of the cycle the post must come before the wait "
-            "that it stands behind.",
+            or "Post before you wait: on one stream of the cycle, move the post before the wait.",
             rows=[self.run.task(node) for node in nodes],
         )
 
     def _missing(self, nodes: list[int]) -> str:
-        """Return which notify of a cycle has too few posts, if one has: the rest follows."""
+        """Return a sentence about the first notify of a cycle with too few posts; empty if none."""
         subject = self.subject
         posts, waits = subject.posts_per_cell, subject.waits_per_cell
         for row, _ in map(self.run.task, nodes):
@@ -165,7 +164,7 @@ class _Blocked:
         return int(self.subject.tasks.cell[self.run.task(node)[0]])
 
     def _must_post(self, cell: int) -> str:
-        """Say who must post a notify."""
+        """Return a sentence that names the rank or stream that must post a notify."""
         what, transports = "must post it once for each wait", self.subject.program.transports
         if cell >= transports.cells:
             return f"Another stream of this rank {what}."

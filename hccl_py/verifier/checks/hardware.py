@@ -1,5 +1,5 @@
-"""What a product's hardware takes: sizes of tasks, inline reductions, alignment, and how much of
-everything a device has.
+"""Limits of a product's hardware: sizes of tasks, inline reductions, alignment, and the resources
+of a device.
 
 Nothing here is judged without a product.
 """
@@ -37,7 +37,7 @@ def find_hardware(subject: Subject) -> Iterator[Finding]:
     rows = rows_where(subject, _unsupported(subject, product))
     yield from findings_at(subject, rows, partial(_inline, subject, product))
     yield from _exceeded(subject, product)
-    rows = rows_where(subject, _off_alignment(product))
+    rows = rows_where(subject, partial(_are_unaligned, product))
     yield from findings_at(subject, rows, partial(_unaligned, subject, product), shown=1)
 
 
@@ -45,7 +45,7 @@ def _too_large(subject: Subject, product: Product) -> Callable[[MoveColumns], Ma
     table = subject.tasks.table
     limit = np.full(len(table.kind), product.sdma_bytes)
     limit[np.isin(table.kind, RDMA_WRITES)] = product.rdma_bytes
-    # What cannot be reduced inline is reduced by a kernel: no DMA task, no limit.
+    # A reduction that hardware cannot do inline is a kernel: no DMA task, no limit.
     limit[(table.kind == TaskKind.REDUCE) & _denied(subject, product)] = _NO_LIMIT
     return lambda moves: np.greater(moves.src.size, limit[moves.instruction])
 
@@ -56,7 +56,7 @@ def _unsupported(subject: Subject, product: Product) -> Callable[[MoveColumns], 
 
 
 def _denied(subject: Subject, product: Product) -> Mask:
-    """Return for each instruction whether the hardware cannot reduce its data type with its op."""
+    """Mark the instructions whose data type the hardware cannot reduce with their op."""
     table = subject.tasks.table
     rdma = np.isin(table.kind, RDMA_WRITES)
     cases, at = np.unique(np.stack([table.dtype, table.reduce, rdma]), axis=1, return_inverse=True)
@@ -73,16 +73,11 @@ def _inline_of(product: Product, rdma: bool) -> frozenset[tuple[DataType, Reduce
     return product.rdma_inline if rdma else product.inline
 
 
-def _off_alignment(product: Product) -> Callable[[MoveColumns], Mask]:
-    """Pick tasks with a side that begins off the alignment, wherever it lies."""
+def _are_unaligned(product: Product, moves: MoveColumns) -> Mask:
     align = product.slice_align
-
-    def is_off(moves: MoveColumns) -> Mask:
-        off = (moves.src.start % align != 0) | (moves.dst.start % align != 0)
-        found: Mask = moves.moves_bytes & off
-        return found
-
-    return is_off
+    off = (moves.src.start % align != 0) | (moves.dst.start % align != 0)
+    found: Mask = moves.moves_bytes & off
+    return found
 
 
 def _large(subject: Subject, product: Product, row: int) -> Finding:
@@ -135,57 +130,47 @@ def _unaligned(subject: Subject, product: Product, row: int) -> Finding:
 
 
 def _exceeded(subject: Subject, product: Product) -> Iterator[Finding]:
-    """Hold what each rank needs against what a device has."""
-    program = subject.program
-    yield from _over(
-        subject,
-        program.declared.notifies + _transport_notifies(subject),
-        product.notifies,
-        f"notifies, those of transports included, but a device of {product.title} has",
-        "Talk to fewer peers, or use fewer sub streams and extra notifies.",
-    )
-    yield from _over(
-        subject,
-        program.declared.sub_streams + 1,
-        product.streams,
-        f"streams, main included, but a device of {product.title} has",
-        "Share sub streams between peers: ResourceRequest(sub_streams=...).",
-    )
-    yield from _over(
-        subject,
-        _most_contexts(subject, product.contexts),
-        product.contexts,
-        f"tasks in one round, but one FFTS graph of {product.title} holds",
-        "Use an algorithm of fewer steps, or larger slices.",
-    )
-    if product.memory_bytes is not None:
-        yield from _over(
-            subject,
+    """Yield RESOURCE_EXCEEDED for needs of ranks that a device cannot meet."""
+    declared, device = subject.program.declared, f"a device of {product.title}"
+    for needed, limit, words, hint in (
+        (
+            declared.notifies + _transport_notifies(subject),
+            product.notifies,
+            f"notifies, those of transports included, but {device} has",
+            "Talk to fewer peers, or use fewer sub streams and extra notifies.",
+        ),
+        (
+            declared.sub_streams + 1,
+            product.streams,
+            f"streams, main included, but {device} has",
+            "Share sub streams between peers: ResourceRequest(sub_streams=...).",
+        ),
+        (
+            _most_contexts(subject, product.contexts),
+            product.contexts,
+            f"tasks in one round, but one FFTS graph of {product.title} holds",
+            "Use an algorithm of fewer steps, or larger slices.",
+        ),
+        (
             _own_memory(subject),
-            product.memory_bytes,
-            f"bytes of CCL and scratch memory, but a device of {product.title} has",
+            _NO_LIMIT if product.memory_bytes is None else product.memory_bytes,
+            f"bytes of CCL and scratch memory, but {device} has",
             "Lower scratch_bytes, or the size of the CCL buffers (HCCL_BUFFSIZE).",
-        )
-
-
-def _over(
-    subject: Subject, needed: IntArray, limit: int, words: str, hint: str
-) -> Iterator[Finding]:
-    ranks = np.flatnonzero(needed > limit).tolist()
-    if not ranks:
-        return
-    most = int(needed.max())
-    needs = "needs" if len(ranks) == 1 else "need up to"
-    yield subject.finding(
-        "RESOURCE_EXCEEDED",
-        f"{format_ranks(ranks)} {needs} {most} {words} {limit}.",
-        hint,
-        ranks=ranks,
-    )
+        ),
+    ):
+        ranks = np.flatnonzero(needed > limit).tolist()
+        if ranks:
+            needs = "needs" if len(ranks) == 1 else "need up to"
+            yield subject.finding(
+                "RESOURCE_EXCEEDED",
+                f"{format_ranks(ranks)} {needs} {int(needed.max())} {words} {limit}.",
+                hint,
+                ranks=ranks,
+            )
 
 
 def _transport_notifies(subject: Subject) -> IntArray:
-    """Return the notifies that each rank's ends cost; those over SDMA have no DataAck."""
+    """Return the notifies that each rank's transport ends take; over SDMA there is no DataAck."""
     transports = subject.program.transports
     spared = (transports.kind == LinkKind.SDMA) & (transports.notifies > DATA_ACK)
     each = transports.notifies.astype(np.int64) - spared
@@ -193,7 +178,7 @@ def _transport_notifies(subject: Subject) -> IntArray:
 
 
 def _most_contexts(subject: Subject, limit: int) -> IntArray:
-    """Return the tasks of each rank's largest round; ranks that have few in all are not counted."""
+    """Return the tasks of each rank's largest round; 0 for ranks with at most `limit` in all."""
     tasks = subject.tasks
     total = np.diff(tasks.first)
     most = np.zeros(len(total), np.int64)
@@ -204,7 +189,6 @@ def _most_contexts(subject: Subject, limit: int) -> IntArray:
 
 
 def _own_memory(subject: Subject) -> IntArray:
-    """Return the bytes of each rank that are not the user's."""
     own = [name not in ("IN", "OUT") for name in subject.program.buffers]
     found: IntArray = subject.program.buffer_sizes[:, own].sum(axis=1)
     return found

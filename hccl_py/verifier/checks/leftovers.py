@@ -1,4 +1,4 @@
-"""Posts that nobody waits for."""
+"""Posts that no wait consumes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def find_leftovers(subject: Subject) -> Iterator[Finding]:
     last = rows[np.unique(cell[rows], return_index=True)[1]]
 
     left = (
-        "what is left over lets a wait of the next op pass too early."
+        "a post that is left over lets a wait of the next op pass too early."
         if subject.program.counts_posts
         else "the notify stays set, and the next op takes it for its own."
     )
@@ -33,7 +33,7 @@ def find_leftovers(subject: Subject) -> Iterator[Finding]:
         fate = (
             f"it is posted {posts[mine]} times and waited for {waits[mine]} times"
             if waits[mine]
-            else "nobody waits for it"
+            else "no task waits for it"
         )
         return subject.finding(
             "UNMATCHED_POST",

@@ -17,7 +17,10 @@ from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject
 
-Make: TypeAlias = Callable[[Subject, Unrolled, int, int], Finding]
+Words: TypeAlias = Callable[[Subject, int, str, str], tuple[str, str, str]]
+"""Given the later task's row and the places of the later and the earlier task, returns class,
+message and hint.
+"""
 
 
 def find_overruns(
@@ -30,13 +33,13 @@ def find_overruns(
     lost = run.overruns.astype(np.int64)[:, ::-1]
     late = _emitted(ordering, emissions.OVERRUN)
     late = late[~np.isin(late[:, 1], lost[:, 1])]
-    for pairs, make in (
+    for pairs, words in (
         (lost, _lost),
         (late, _may_be_lost),
         (_emitted(ordering, emissions.TWO_WAITS), _two_waits),
     ):
         pairs = _first_of_each(run, pairs)
-        yield from _each(subject, run, pairs[~_are_loose(run, pairs, loose)], make)
+        yield from _each(subject, run, pairs[~_are_loose(run, pairs, loose)], words)
 
 
 def find_unordered_connections(
@@ -66,7 +69,7 @@ def find_implied(
 
 
 def _emitted(ordering: Ordering, what: int) -> IntArray:
-    """Return pairs (earlier node, later node)."""
+    """Return the pairs (earlier node, later node) of one kind of emission."""
     emitted = ordering.emitted.astype(np.int64)
     pairs: IntArray = emitted[emitted[:, 0] == what][:, 1:3]
     return pairs
@@ -79,63 +82,57 @@ def _first_of_each(run: Unrolled, pairs: IntArray) -> IntArray:
 
 
 def _are_loose(run: Unrolled, pairs: IntArray, loose: IntArray) -> npt.NDArray[np.bool_]:
-    """Whether pairs of tasks of one rank, in several copies, are of streams that are loose."""
+    """Mark pairs of one rank that span copies and touch a loose stream."""
     queue = run.queue[pairs]
     same_rank = queue[:, 0] // run.program.streams == queue[:, 1] // run.program.streams
     found: npt.NDArray[np.bool_] = same_rank & (pairs >= run.rows).any(axis=1)
     return found & np.isin(queue, loose).any(axis=1)
 
 
-def _each(subject: Subject, run: Unrolled, pairs: IntArray, make: Make) -> Iterator[Finding]:
-    """Yield findings about pairs of which each has a later task of its own."""
+def _each(subject: Subject, run: Unrolled, pairs: IntArray, words: Words) -> Iterator[Finding]:
+    """Yield findings about pairs of nodes, each with a later task of its own."""
     rows = pairs[:, 1] % max(run.rows, 1)
     chosen = dict(zip(rows.tolist(), pairs.tolist(), strict=True))
-    yield from findings_at(subject, rows, lambda row: make(subject, run, *chosen[row]))
+
+    def make(row: int) -> Finding:
+        early, late = map(run.task, chosen[row])
+        name, message, hint = words(subject, row, subject.place(*late), subject.place(*early))
+        return subject.finding(name, message, hint, rows=[late, early])
+
+    yield from findings_at(subject, rows, make)
 
 
-def _lost(subject: Subject, run: Unrolled, early: int, late: int) -> Finding:
-    (row, copy), (other, before) = run.task(late), run.task(early)
-    return subject.finding(
+def _lost(subject: Subject, row: int, late: str, early: str) -> tuple[str, str, str]:
+    return (
         "NOTIFY_OVERRUN",
-        f"{subject.place(row, copy)} posts {format_notify(subject.program, row)} while the post of "
-        f"{subject.place(other, before)} is still not consumed: a notify is one bit, so one of "
-        "them is lost.",
+        f"{late} posts {format_notify(subject.program, row)} while the post of {early} is still "
+        "not consumed: a notify is one bit, so one of them is lost.",
         "Wait for the notify before it is posted again, or use another one.",
-        rows=[(row, copy), (other, before)],
     )
 
 
-def _may_be_lost(subject: Subject, run: Unrolled, early: int, late: int) -> Finding:
-    (row, copy), (wait, before) = run.task(late), run.task(early)
-    return subject.finding(
+def _may_be_lost(subject: Subject, row: int, late: str, early: str) -> tuple[str, str, str]:
+    return (
         "NOTIFY_OVERRUN",
-        f"{subject.place(row, copy)} posts {format_notify(subject.program, row)} again without "
-        f"knowing that {subject.place(wait, before)} has consumed the previous post: where that is "
-        "late, one of the two is lost.",
+        f"{late} posts {format_notify(subject.program, row)} again without knowing that {early} "
+        "has consumed the previous post: where that is late, one of the two is lost.",
         "Let the waiting side answer, and wait for the answer before the next post.",
-        rows=[(row, copy), (wait, before)],
     )
 
 
-def _two_waits(subject: Subject, run: Unrolled, early: int, late: int) -> Finding:
-    (row, copy), (other, before) = run.task(late), run.task(early)
-    return subject.finding(
+def _two_waits(subject: Subject, row: int, late: str, early: str) -> tuple[str, str, str]:
+    return (
         "WAITS_UNORDERED" if subject.program.counts_posts else "NOTIFY_OVERRUN",
-        f"{subject.place(row, copy)} and {subject.place(other, before)} wait for the same notify "
-        f"({format_notify(subject.program, row)}) in no order: either may take the other's post.",
+        f"{late} and {early} wait for the same notify ({format_notify(subject.program, row)}) in "
+        "no order: either may take the other's post.",
         "Let one stream do all waits of a notify, or use one notify for each.",
-        rows=[(row, copy), (other, before)],
     )
 
 
-def _unordered(subject: Subject, run: Unrolled, early: int, late: int) -> Finding:
-    (row, copy), (other, before) = run.task(late), run.task(early)
-    peer = int(subject.tasks.peer[row])
-    return subject.finding(
+def _unordered(subject: Subject, row: int, late: str, early: str) -> tuple[str, str, str]:
+    return (
         "CONNECTION_UNORDERED",
-        f"{subject.place(row, copy)} and {subject.place(other, before)} issue on the RDMA "
-        f"connection to rank {peer} in no order: what arrives first is open, so no later post "
-        "proves that both have arrived.",
+        f"{late} and {early} issue on the RDMA connection to rank {int(subject.tasks.peer[row])} "
+        "in no order: what arrives first is open, so no later post proves that both have arrived.",
         "Use one stream for each connection, or order the two with a local notify.",
-        rows=[(row, copy), (other, before)],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ _RACES = (
 
 
 class _Pair(NamedTuple):
-    """Two nodes, first what is meant to be, and the intervals that both touch."""
+    """Two nodes, in the order that is probably meant, and the intervals that both touch."""
 
     what: int
     early: int
@@ -36,9 +36,8 @@ class _Pair(NamedTuple):
     ranges: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True)
-class _Access:
-    """What one of the two does: whose memory, which buffer, and whether it writes."""
+class _RacingAccess(NamedTuple):
+    """One side of a race: the owner of the memory, the buffer, and whether it writes."""
 
     rank: int
     buffer: int
@@ -61,7 +60,7 @@ def find_races(
 
 
 def _with_own_caller(run: Unrolled, emitted: IntArray, loose: IntArray) -> npt.NDArray[np.bool_]:
-    """Whether a task of one of these streams is in no order with the caller of its rank."""
+    """Mark pairs of a task on a loose stream and the caller of its own rank."""
     nodes = emitted[:, 1:3]
     is_call = nodes >= run.copies * run.rows
     streams = run.program.streams
@@ -72,7 +71,7 @@ def _with_own_caller(run: Unrolled, emitted: IntArray, loose: IntArray) -> npt.N
 
 
 def racing_rows(run: Unrolled, ordering: Ordering) -> IntArray:
-    """Return the task rows that take part in a race: what they read depends on timing."""
+    """Return the task rows that take part in a race: the data that they read depends on timing."""
     emitted = ordering.emitted
     races = np.isin(emitted[:, 0], (emissions.BESIDE_READ, emissions.BESIDE_WRITE, emissions.REUSE))
     nodes = emitted[races, 1:3].reshape(-1)
@@ -80,7 +79,7 @@ def racing_rows(run: Unrolled, ordering: Ordering) -> IntArray:
 
 
 class _Pairs:
-    """What was emitted, each pair of nodes once, in the first copies that show it.
+    """The emitted pairs of nodes, each once, in the first copies that show it.
 
     `groups` has the numbers of pairs, those at the same lines together.
     """
@@ -114,10 +113,11 @@ class _Pairs:
 
 
 def _is_turned(run: Unrolled, found: IntArray) -> npt.NDArray[np.bool_]:
-    """Whether the second of two tasks is probably meant to come first.
+    """Mark pairs of tasks of which the second is probably meant to come first.
 
-    Which one the walk has met first is chance. Ranks run the same code, so what is recorded first,
-    at whichever rank, is taken to be first. The caller's place is known, and that of RDMA issues.
+    The order in which the walk has met them is chance. Ranks run the same code, so the task that is
+    recorded earlier on its rank is taken to be first. The order with a caller, and of RDMA issues,
+    is known.
     """
     row, copy = _rows_and_copies(run, found[:, 1:3])
     are_tasks = (row < run.rows).all(axis=1) & (found[:, 0] != emissions.REUSE)
@@ -158,7 +158,7 @@ def _numbered(sorted_keys: IntArray) -> tuple[IntArray, IntArray]:
 
 
 class _Finder:
-    """Puts pairs into words."""
+    """Makes the findings of pairs."""
 
     def __init__(self, subject: Subject, run: Unrolled, memory: MemoryIntervals) -> None:
         self.subject, self.run, self.memory = subject, run, memory
@@ -184,7 +184,7 @@ class _Finder:
                 return self._against_caller(name, pair, number, early if number else late)
         return self._race(name, pair, early, late)
 
-    def _race(self, name: str, pair: _Pair, early: _Access, late: _Access) -> Finding:
+    def _race(self, name: str, pair: _Pair, early: _RacingAccess, late: _RacingAccess) -> Finding:
         memory = self._memory(pair, late)
         hint = (
             "Post a notify after the read and wait for it before the write (DataSignal)."
@@ -198,9 +198,9 @@ class _Finder:
             f"{self._does(pair.early, early, memory[0])} and {self._does(pair.late, late)} in no "
             f"order: nothing makes one wait for the other, and they {what}."
         )
-        return self._made(name, message, hint, pair, memory)
+        return self._of(name, message, hint, pair, memory)
 
-    def _reuse(self, pair: _Pair, early: _Access, late: _Access) -> Finding:
+    def _reuse(self, pair: _Pair, early: _RacingAccess, late: _RacingAccess) -> Finding:
         memory = self._memory(pair, early)
         sends = self._place(pair.early)
         call = self.run.call(pair.late)
@@ -211,19 +211,19 @@ class _Finder:
             "task ends on its stream when it is issued."
         )
         hint = "Wait for the peer's DataAck (exchange() does) before the memory is used again."
-        return self._made("RDMA_SOURCE_REUSE", message, hint, pair, memory)
+        return self._of("RDMA_SOURCE_REUSE", message, hint, pair, memory)
 
-    def _clobber(self, pair: _Pair, early: _Access, late: _Access) -> Finding:
+    def _clobber(self, pair: _Pair, early: _RacingAccess, late: _RacingAccess) -> Finding:
         memory = self._memory(pair, late)
         message = (
             f"In place, {self._does(pair.early, early, memory[0])} and "
             f"{self._does(pair.late, late)} in no order: IN and OUT are the same memory."
         )
         hint = "Stage the input in CCL memory first, or order the two; or refuse calls in place."
-        return self._made("INPLACE_CLOBBER", message, hint, pair, memory)
+        return self._of("INPLACE_CLOBBER", message, hint, pair, memory)
 
-    def _against_caller(self, name: str, pair: _Pair, number: int, side: _Access) -> Finding:
-        """The other side is the caller, before an op (number 0: it comes first) or after it."""
+    def _against_caller(self, name: str, pair: _Pair, number: int, side: _RacingAccess) -> Finding:
+        """Return the race of a task with the caller, before an op (number 0) or after it."""
         node = pair.late if number == 0 else pair.early
         memory = self._memory(pair, side)
         verb = "write" if side.writes else "read"
@@ -244,9 +244,9 @@ class _Finder:
                 f"Let rank {call[0]}'s main wait for a notify that is posted after the {verb} "
                 "(DataSignal)."
             )
-        return self._made(name, message, hint, pair, memory)
+        return self._of(name, message, hint, pair, memory)
 
-    def _unordered_sum(self, pair: _Pair, side: _Access) -> Finding:
+    def _unordered_sum(self, pair: _Pair, side: _RacingAccess) -> Finding:
         memory = self._memory(pair, side)
         message = (
             f"{self._place(pair.early)} and {self._place(pair.late)} add to "
@@ -254,11 +254,11 @@ class _Finder:
             "differ from run to run."
         )
         hint = "Order the reductions where results must not vary (HCCL_DETERMINISTIC)."
-        finding = self._made("REDUCE_ORDER_NONDET", message, hint, pair, memory)
+        finding = self._of("REDUCE_ORDER_NONDET", message, hint, pair, memory)
         strict = self.subject.options.deterministic or self.subject.program.op.deterministic
         return replace(finding, severity=Severity.ERROR) if strict else finding
 
-    def _made(
+    def _of(
         self, name: str, message: str, hint: str, pair: _Pair, memory: list[MemoryRange]
     ) -> Finding:
         rows = [
@@ -266,7 +266,7 @@ class _Finder:
         ]
         return self.subject.finding(name, message, hint, rows=rows, memory=memory)
 
-    def _side(self, node: int, interval: int, pair: _Pair) -> _Access:
+    def _side(self, node: int, interval: int, pair: _Pair) -> _RacingAccess:
         call = self.run.call(node)
         if call is not None:
             return self._caller_side(call[0], interval)
@@ -279,17 +279,17 @@ class _Finder:
         writes = bool(intervals.dst[transfer] <= interval < intervals.dst_stop[transfer])
         if writes and not (pair.what == emissions.REUSE and node == pair.early):
             owner = peer if kind.writes_remote else rank
-            return _Access(owner, int(table.dst_buffer[at]), True)
+            return _RacingAccess(owner, int(table.dst_buffer[at]), True)
         owner = peer if kind.reads_remote else rank
-        return _Access(owner, int(table.src_buffer[at]), False)
+        return _RacingAccess(owner, int(table.src_buffer[at]), False)
 
-    def _caller_side(self, rank: int, interval: int) -> _Access:
+    def _caller_side(self, rank: int, interval: int) -> _RacingAccess:
         first, stop = self.owned["IN"]
         name = "IN" if first[rank] <= interval < stop[rank] else "OUT"
-        return _Access(rank, self.subject.program.buffers.index(name), True)
+        return _RacingAccess(rank, self.subject.program.buffers.index(name), True)
 
-    def _memory(self, pair: _Pair, side: _Access) -> list[MemoryRange]:
-        """Return the ranges in one side's buffer; a pair may touch each other in two."""
+    def _memory(self, pair: _Pair, side: _RacingAccess) -> list[MemoryRange]:
+        """Return the ranges in one side's buffer; a pair may share bytes of two buffers."""
         start, spaces = self.memory.intervals.start, self.memory.spaces
         low = int(spaces.base[side.rank, side.buffer])
         high = low + int(spaces.size[side.rank, side.buffer])
@@ -303,7 +303,7 @@ class _Finder:
     def _place(self, node: int) -> str:
         return self.subject.place(*self.run.task(node))
 
-    def _does(self, node: int, side: _Access, memory: MemoryRange | None = None) -> str:
+    def _does(self, node: int, side: _RacingAccess, memory: MemoryRange | None = None) -> str:
         """Return `rank 0 main task 1 writes rank 0's CCL_In[0:64]`, or `... reads it`."""
         row, _ = self.run.task(node)
         reduces = side.writes and self.subject.kind(row) not in _COPIES

@@ -1,6 +1,6 @@
-"""Why output bytes are wrong: what is true of them wherever they lie.
+"""Reasons why output bytes are wrong, said without their place.
 
-Neighbours of which the same is true become one finding.
+So neighbours with the same reason become one finding.
 """
 
 from __future__ import annotations
@@ -11,20 +11,19 @@ from typing import NamedTuple
 
 from hccl_py.enums import ReduceOp
 from hccl_py.program.describe import format_ranks
-from hccl_py.verifier.analysis.contents import UNDEFINED, Contents, Made
+from hccl_py.verifier.analysis.contents import UNDEFINED, Contents, SumOrigin
 from hccl_py.verifier.analysis.meaning import EVERYONE
-from hccl_py.verifier.analysis.memory import MemoryIntervals
 from hccl_py.verifier.analysis.outputs import input_bases, right_moves
 from hccl_py.verifier.subject import Subject
 
 
 class Reason(NamedTuple):
-    """One thing that is wrong with a range of an output.
+    """One defect of a range of an output.
 
-    `text` says it in the places {where} and {wanted} (what belongs there); {first} and {stop} are
-    the range's offsets in the input, {moved} and {moved_stop} the same `moved` bytes further on.
-    The culprit is the task of the move `culprit`, else the one that wrote last; `cause` is another
-    move and what it does. `is_lost` says that something may have been overwritten there.
+    `text` has fields for the range, {where}, and the input that belongs there, {wanted}; {first} is
+    the range's offset in the input, {moved} and {moved_stop} its ends `moved` bytes further on.
+    The culprit is the task of the move `culprit`, else the last writer; `cause` is another move and
+    its action. `is_lost` says that data may have been overwritten there.
     """
 
     name: str
@@ -39,17 +38,17 @@ class Reason(NamedTuple):
 class Reasons:
     """Finds the reasons of contents, each content once."""
 
-    def __init__(self, subject: Subject, memory: MemoryIntervals, contents: Contents) -> None:
+    def __init__(self, subject: Subject, contents: Contents) -> None:
         self._subject, self._contents = subject, contents
-        self._row = memory.transfers.row
-        self._base = input_bases(memory).tolist()
-        self._right_moves = right_moves(memory)
+        self._row = contents.memory.transfers.row
+        self._base = input_bases(contents.memory).tolist()
+        self._right_moves = right_moves(contents.memory)
         self._ranks = subject.program.ranks
         self._again = subject.program.op.reduce in (ReduceOp.MAX, ReduceOp.MIN)
         self._known: dict[tuple[int, int, int], tuple[Reason, ...]] = {}
 
     def of(self, content: int, shift: int, source: int) -> tuple[Reason, ...]:
-        """Return what is wrong where a content, moved by `shift`, stands for that of `source`."""
+        """Return the defects of a content, moved by `shift`, in the place of that of `source`."""
         key = content, shift, source
         if key not in self._known:
             self._known[key] = tuple(self._reasons(*key))
@@ -57,22 +56,22 @@ class Reasons:
 
     def _reasons(self, content: int, shift: int, source: int) -> Iterator[Reason]:
         if content == UNDEFINED:
-            yield _NOBODY
+            yield _UNWRITTEN
         elif content < self._ranks and (source != EVERYONE or self._ranks == 1):
             same = content == source or source == EVERYONE
             yield _another(content, shift - self._base[content], same=same)
         else:
-            made = self._contents.made_of(content, shift)
-            if made.is_whole:
-                yield from self._of_sum(made, source)
+            origin = self._contents.origin_of(content, shift)
+            if origin.is_whole:
+                yield from self._of_sum(origin, source)
             else:
-                yield _too_much(len(made.counts))
+                yield _too_much(len(origin.counts))
 
-    def _of_sum(self, made: Made, source: int) -> Iterator[Reason]:
-        """Yield what is wrong with a reduction: steps, then contributions."""
+    def _of_sum(self, origin: SumOrigin, source: int) -> Iterator[Reason]:
+        """Yield the defects of a reduction: of its steps, then of its contributions."""
         right: dict[int, int] = defaultdict(int)
         moved: dict[int, list[int]] = defaultdict(list)
-        for (rank, address), count in made.counts.items():
+        for (rank, address), count in origin.counts.items():
             distance = address - self._base[rank]
             if distance:
                 moved[distance].append(rank)
@@ -82,7 +81,7 @@ class Reasons:
         if source != EVERYONE:
             yield _reduced(sorted({*right, *elsewhere} - {source}), bool(elsewhere))
             return
-        wrong = {move for _, (move, _, _) in made.steps if not self._right_moves[move]}
+        wrong = {move for _, (move, _, _) in origin.steps if not self._right_moves[move]}
         if wrong:
             yield self._wrong_op(sorted(wrong))
         missing = [r for r in range(self._ranks) if r not in right and r not in elsewhere]
@@ -92,7 +91,7 @@ class Reasons:
         for rank in sorted(right) if not self._again else ():
             counts[right[rank]].append(rank)
         for count in sorted(counts.keys() - {1}):
-            yield self._counted(made, counts[count], count)
+            yield self._counted(origin, counts[count], count)
         for distance in sorted(moved):
             yield _added_from_elsewhere(moved[distance], distance)
 
@@ -111,8 +110,8 @@ class Reasons:
             culprit=moves[0],
         )
 
-    def _counted(self, made: Made, ranks: Sequence[int], count: int) -> Reason:
-        again = made.doubling(ranks[0])
+    def _counted(self, origin: SumOrigin, ranks: Sequence[int], count: int) -> Reason:
+        again = origin.doubling(ranks[0])
         return Reason(
             "DOUBLE_CONTRIBUTION",
             f"{{where}} counts the input of {format_ranks(ranks)} {count} times.",
@@ -121,9 +120,9 @@ class Reasons:
         )
 
 
-_NOBODY = Reason(
+_UNWRITTEN = Reason(
     "OUTPUT_MISSING",
-    "Nobody writes {where}, where {wanted} belongs.",
+    "No task writes {where}, where {wanted} belongs.",
     "Add the copy, or deliver the result: the call's output ends in OUT.",
 )
 
@@ -135,7 +134,7 @@ def _another(rank: int, moved: int, *, same: bool) -> Reason:
         f"{{where}} should hold {{wanted}} and holds {holds}.",
         "Look at the addresses of source and destination."
         if same
-        else "Look at which peer's data is taken.",
+        else "Look at which peer the data is taken from.",
         moved=moved,
     )
 

@@ -1,7 +1,7 @@
-"""Streams, notifies and transports: what is used without a request, and requests that disagree.
+"""Streams, notifies and transports that are used without a request, and requests that disagree.
 
-Only files can say such things: a recording refuses them, or cannot express them. What a file leaves
-out counts as requested.
+Only files can have such defects: a recording refuses them, or cannot express them. Requests that a
+file leaves out count as made.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def _undeclared_stream(subject: Subject, row: int, stream: int, what: str) -> Fi
 
 
 def _local_notifies(subject: Subject) -> Iterator[Finding]:
-    """Judge posts and waits inside a rank. Of a stream that does not exist, no notify does: that is
-    found here where the stream has no task, else there.
+    """Judge posts and waits inside a rank. A stream that does not exist has no notifies: it is
+    reported here where it has no task, else by `_undeclared_streams`.
     """
     declared, use = subject.program.declared, local_use(subject)
     counts, lengths = use.requested, subject.queue_lengths
@@ -129,7 +129,6 @@ def _local_notifies(subject: Subject) -> Iterator[Finding]:
 
 
 def _local_notify(subject: Subject, row: int) -> tuple[int, int]:
-    """Return stream and index of the notify of one task."""
     program = subject.program
     slot = int(subject.tasks.cell[row]) - program.transports.cells
     return program.local_notifies.slots[slot % len(program.local_notifies.slots)]
@@ -161,8 +160,8 @@ def _undeclared_channels(subject: Subject) -> Iterator[Finding]:
 
 
 def _transport_notifies(subject: Subject) -> Iterator[Finding]:
-    """Judge posts and waits between ranks by the request of either end, whichever has fewer; ends
-    without a request are judged elsewhere.
+    """Judge posts and waits between ranks by the smaller request of the two ends; ends without a
+    request are judged by `_undeclared_channels`.
     """
     tasks, transports = subject.tasks, subject.program.transports
     if (transports.notifies == transports.stride).all():
@@ -192,9 +191,9 @@ def _transport_notifies(subject: Subject) -> Iterator[Finding]:
 
 
 def _mismatches(subject: Subject) -> Iterator[Finding]:
-    """Compare what the two ends of each transport requested, where both did.
+    """Compare the requests of the two ends of each transport.
 
-    An end that its own rank uses without a request is judged elsewhere, by its tasks.
+    An end that its own rank uses without a request is judged by its tasks instead.
     """
     tasks, transports = subject.tasks, subject.program.transports
     here, there = transports.notifies, transports.notifies[transports.far]

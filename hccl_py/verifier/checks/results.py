@@ -1,4 +1,4 @@
-"""Whether the outputs hold what the op means, and which task is to blame where they do not."""
+"""Wrong outputs: bytes that differ from the op's meaning, and the task that is to blame."""
 
 from __future__ import annotations
 
@@ -13,21 +13,13 @@ from hccl_py.program.describe import format_ranks
 from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.contents import Contents
 from hccl_py.verifier.analysis.meaning import EVERYONE, Expected, expected_blocks
-from hccl_py.verifier.analysis.memory import MemoryIntervals
 from hccl_py.verifier.analysis.outputs import Outputs, outputs_of
 from hccl_py.verifier.checks.reasons import Reason, Reasons
 from hccl_py.verifier.finding import Finding, MemoryRange
 from hccl_py.verifier.subject import Subject, limited
 
 EXPLAINED = 200
-"""Wrong ranges that are looked into; further ones only where every finding is asked for."""
-
-
-class Judged(NamedTuple):
-    """One way in which memory may lie, and what it holds after the op."""
-
-    memory: MemoryIntervals
-    contents: Contents
+"""Wrong ranges that are explained; further ones only where every finding is asked for."""
 
 
 class _WrongRuns(NamedTuple):
@@ -36,13 +28,6 @@ class _WrongRuns(NamedTuple):
     outputs: Outputs
     first: int
     last: int
-
-
-class _Wrong(NamedTuple):
-    """What is wrong with a span."""
-
-    span: _WrongRuns
-    reason: Reason
 
 
 def find_silent_ranks(subject: Subject, ranks: IntArray) -> Iterator[Finding]:
@@ -60,7 +45,7 @@ def find_silent_ranks(subject: Subject, ranks: IntArray) -> Iterator[Finding]:
 
 
 def silent_ranks(subject: Subject) -> IntArray:
-    """Return the ranks that issue nothing and should."""
+    """Return the ranks that issue no task although the op needs them."""
     program = subject.program
     is_silent = np.diff(subject.tasks.first) == 0
     needed = np.full(program.ranks, program.op.name == "barrier")
@@ -80,27 +65,27 @@ def silent_ranks(subject: Subject) -> IntArray:
 
 
 class WrongResults:
-    """What is wrong with the outputs of all ranks but the silent ones, which have a finding of
-    their own; so has what was made from garbage.
+    """The wrong outputs of all ranks but the silent ones, which have a finding of their own; so
+    have bytes made from garbage.
 
-    `unclobbered` is the same op where what reads its input gets it, whatever the op has written
-    there: what is right then has a finding of its own, too.
+    `unclobbered` are the contents as they would be if reads of the input got the caller's data even
+    where the op has overwritten it: outputs that are right there have a finding of their own, too.
     """
 
     def __init__(
         self,
         subject: Subject,
         silent: IntArray,
-        judged: Judged,
-        unclobbered: Judged | None = None,
+        contents: Contents,
+        unclobbered: Contents | None = None,
     ) -> None:
-        self._subject, self._unclobbered = subject, unclobbered
-        self._memory, self._contents = judged
+        self._subject, self._contents, self._unclobbered = subject, contents, unclobbered
+        self._memory = contents.memory
         self._speaking = np.setdiff1d(np.arange(subject.program.ranks), silent)
-        self._reasons = Reasons(subject, *judged)
+        self._reasons = Reasons(subject, contents)
 
     def find(self) -> Iterator[Finding]:
-        """Yield findings, one for neighbouring bytes of which the same is true."""
+        """Yield findings, one for neighbouring bytes with the same reason."""
         yield from self._short_outputs()
         first: list[_WrongRuns] = []
         more = 0
@@ -114,23 +99,22 @@ class WrongResults:
         yield from findings
 
     def has_clobbered(self) -> bool:
-        """Whether some output is wrong only because the op has overwritten its input."""
-        return any(len(self._judged(expected)[1]) for expected in self._expected())
+        """True if some output is wrong only because the op has overwritten its input."""
+        return any(len(self._compared(expected)[1]) for expected in self._expected())
 
     def _beyond(self) -> Iterator[Finding]:
-        """Yield the findings of all spans but the first ones."""
         spans = (
             _WrongRuns(outputs, *span) for outputs, ends in self._ends() for span in ends.tolist()
         )
         return map(self._finding, self._wrong(islice(spans, EXPLAINED, None)))
 
-    def _judged(self, expected: Expected) -> tuple[Outputs, IntArray, IntArray]:
+    def _compared(self, expected: Expected) -> tuple[Outputs, IntArray, IntArray]:
         """Return outputs, their runs that only clobbered inputs make wrong, other wrong ones."""
-        outputs = outputs_of(self._memory, self._contents, expected)
+        outputs = outputs_of(self._contents, expected)
         wrong = np.flatnonzero(outputs.is_wrong)
         clobbered = np.zeros(len(wrong), bool)
         if self._unclobbered is not None and len(wrong):
-            clobbered = ~outputs.overlaps(wrong, outputs_of(*self._unclobbered, expected))
+            clobbered = ~outputs.overlaps(wrong, outputs_of(self._unclobbered, expected))
         return outputs, wrong[clobbered], wrong[~clobbered]
 
     def _expected(self) -> Iterator[Expected]:
@@ -140,7 +124,7 @@ class WrongResults:
     def _ends(self) -> Iterator[tuple[Outputs, IntArray]]:
         """Yield the first and last + 1 of wrong runs that continue each other: rows [spans, 2]."""
         for expected in self._expected():
-            outputs, _, wrong = self._judged(expected)
+            outputs, _, wrong = self._compared(expected)
             if len(wrong):
                 columns = (outputs.row, outputs.writer, outputs.content, outputs.shift)
                 keys = np.stack([column[wrong] for column in columns], axis=1)
@@ -150,8 +134,8 @@ class WrongResults:
                 lasts = np.append(firsts[1:], len(wrong)) - 1
                 yield outputs, np.stack([wrong[firsts], wrong[lasts] + 1], axis=1)
 
-    def _wrong(self, spans: Iterable[_WrongRuns]) -> Iterator[_Wrong]:
-        """Yield what is wrong with spans; neighbours of which the same is true become one."""
+    def _wrong(self, spans: Iterable[_WrongRuns]) -> Iterator[tuple[_WrongRuns, Reason]]:
+        """Yield spans with their reasons; neighbours with the same reasons become one span."""
         before: _WrongRuns | None = None
         known: tuple[Reason, ...] = ()
         for span in spans:
@@ -162,21 +146,22 @@ class WrongResults:
                 before = before._replace(last=span.last)
                 continue
             if before is not None:
-                yield from (_Wrong(before, reason) for reason in known)
+                yield from ((before, reason) for reason in known)
             before, known = span, reasons
         if before is not None:
-            yield from (_Wrong(before, reason) for reason in known)
+            yield from ((before, reason) for reason in known)
 
-    def _key(self, wrong: _Wrong) -> tuple[str, str | None]:
-        """Return what findings are listed by: class and line of the last writer."""
-        writer = int(wrong.span.outputs.writer[wrong.span.first])
-        return wrong.reason.name, self._subject.source(self._row(writer)) if writer >= 0 else None
+    def _key(self, wrong: tuple[_WrongRuns, Reason]) -> tuple[str, str | None]:
+        """Return the class, and the line of the last writer, by which findings are grouped."""
+        span, reason = wrong
+        writer = int(span.outputs.writer[span.first])
+        return reason.name, self._subject.source(self._row(writer)) if writer >= 0 else None
 
-    def _finding(self, wrong: _Wrong) -> Finding:
-        """Put it in words; the culprit is the reason's, its cause, or the task that wrote last."""
+    def _finding(self, wrong: tuple[_WrongRuns, Reason]) -> Finding:
+        """Return the finding; the culprit is the reason's, its cause, or the last writer."""
         span, reason = wrong
         writer, memory = int(span.outputs.writer[span.first]), self._range(span)
-        message, rows = self._message(memory, wrong), []
+        message, rows = self._message(memory, span, reason), []
         if reason.culprit is not None:
             rows.append(self._row(reason.culprit))
         cause = self._lost(span) if reason.is_lost else reason.cause
@@ -191,8 +176,8 @@ class WrongResults:
             reason.name, message, reason.hint, rows=culprits, memory=[memory]
         )
 
-    def _message(self, memory: MemoryRange, wrong: _Wrong) -> str:
-        (outputs, at, _), reason = wrong
+    def _message(self, memory: MemoryRange, span: _WrongRuns, reason: Reason) -> str:
+        outputs, at, _ = span
         first, source = int(outputs.offset[at]), int(outputs.source[at])
         size, moved = memory.stop - memory.start, first + reason.moved
         whose = (
@@ -208,23 +193,23 @@ class WrongResults:
 
     @cached_property
     def _losses(self) -> tuple[IntArray, IntArray]:
-        """What was overwritten unread: rows of `Contents.lost` by address, and the addresses."""
+        """Data overwritten unread: rows of `Contents.lost` by address, and the addresses."""
         starts = self._contents.lost[:, 1]
         order = np.argsort(starts, kind="stable")
         return order, starts[order]
 
     def _lost(self, span: _WrongRuns) -> tuple[int, str] | None:
-        """Return the last move that has overwritten what nobody had read, and what it did."""
+        """Return the last move that has overwritten unread data of a span, and its action."""
         start, stop = int(span.outputs.start[span.first]), int(span.outputs.stop[span.last - 1])
         order, starts = self._losses
-        intervals = self._memory.intervals.start  # what is lost at once lies in one of them
+        intervals = self._memory.intervals.start  # each loss lies in one of them
         low = intervals[np.searchsorted(intervals, start, "right") - 1]
         near = order[slice(*np.searchsorted(starts, [low, stop]))]
         near = near[self._contents.lost[near, 2] > start]
         if not len(near):
             return None
         killer, _, _, victim = self._contents.lost[near.max()].tolist()
-        return killer, f"overwrites what {self._subject.place(self._row(victim))} has put there"
+        return killer, f"overwrites what {self._subject.place(self._row(victim))} wrote there"
 
     def _row(self, move: int) -> int:
         return int(self._memory.transfers.row[move])
@@ -255,7 +240,7 @@ class WrongResults:
 
 
 def _continues(before: _WrongRuns, after: _WrongRuns) -> bool:
-    """Whether a span begins where another ends, in the same expected range, written by the same
+    """True if a span begins where another ends, in the same expected range, written by the same
     task.
     """
     outputs, end, begin = before.outputs, before.last - 1, after.first

@@ -1,8 +1,8 @@
-"""The two sides of one task: whether they overlap, are equally long, and hold whole elements."""
+"""The two sides of one task: overlaps, unequal lengths, other data types, parts of elements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -23,27 +23,24 @@ from hccl_py.verifier.subject import Subject
 def find_slices(subject: Subject) -> Iterator[Finding]:
     """Yield SELF_OVERLAP, SLICE_LEN_MISMATCH and DTYPE_MISMATCH."""
     for test, make in (
-        (_overlaps(subject), _overlap),
+        (_overlaps, _overlap),
         (_differs_in_length, _length),
-        (_differs_in_dtype(subject), _dtype_of),
-        (_splits_elements(subject), _parts),
+        (_differs_in_dtype, _dtype_of),
+        (_splits_elements, _parts),
     ):
         rows = rows_where(subject, test)
         yield from findings_at(subject, rows, partial(make, subject))
 
 
-def _overlaps(subject: Subject) -> Callable[[MoveColumns], Mask]:
-    def overlaps(moves: MoveColumns) -> Mask:
-        masks = [_overlaps_in(moves, *layout) for layout in _layouts(subject)]
-        found: Mask = np.logical_or.reduce(masks)
-        return found
-
-    return overlaps
+def _overlaps(moves: MoveColumns) -> Mask:
+    masks = [_overlaps_in(moves, *layout) for layout in _layouts(moves.subject)]
+    found: Mask = np.logical_or.reduce(masks)
+    return found
 
 
 def _layouts(subject: Subject) -> list[tuple[IntArray, IntArray]]:
-    """Return how memory may lie: of every buffer which memory it is in, and by rank where in that
-    it begins, [ranks, buffers].
+    """Return the possible layouts of memory: by buffer the number of the memory that it lies in,
+    and its offset there, [ranks, buffers].
     """
     names = subject.program.buffers
     memories, begin = np.arange(len(names)), np.zeros_like(subject.program.buffer_sizes)
@@ -75,25 +72,18 @@ def _differs_in_length(moves: MoveColumns) -> Mask:
     return np.not_equal(moves.src.size, moves.dst.size)
 
 
-def _differs_in_dtype(subject: Subject) -> Callable[[MoveColumns], Mask]:
-    wanted = subject.program.op.dtype.number
-    return lambda moves: (
-        moves.reduces & moves.moves_bytes & (moves.table.dtype[moves.instruction] != wanted)
-    )
+def _differs_in_dtype(moves: MoveColumns) -> Mask:
+    dtype, wanted = moves.table.dtype[moves.instruction], moves.subject.program.op.dtype.number
+    found: Mask = moves.reduces & moves.moves_bytes & (dtype != wanted)
+    return found
 
 
-def _splits_elements(subject: Subject) -> Callable[[MoveColumns], Mask]:
+def _splits_elements(moves: MoveColumns) -> Mask:
     """Pick reductions in the op's own data type that start or end inside an element."""
-    unit = subject.program.op.unit
-    differs = _differs_in_dtype(subject)
-
-    def splits(moves: MoveColumns) -> Mask:
-        src, dst = moves.src, moves.dst
-        parts = (src.start % unit) | (dst.start % unit) | (src.size % unit)
-        found: Mask = moves.reduces & moves.moves_bytes & (parts != 0) & ~differs(moves)
-        return found
-
-    return splits
+    unit, src, dst = moves.subject.program.op.unit, moves.src, moves.dst
+    parts = (src.start % unit) | (dst.start % unit) | (src.size % unit)
+    found: Mask = moves.reduces & moves.moves_bytes & (parts != 0) & ~_differs_in_dtype(moves)
+    return found
 
 
 def _overlap(subject: Subject, row: int) -> Finding:
@@ -148,7 +138,7 @@ def _parts(subject: Subject, row: int) -> Finding:
 
 
 def _cut(subject: Subject, row: int) -> str:
-    """Say which number is no multiple of the element."""
+    """Return words about the first number that is no multiple of the element."""
     unit = subject.program.op.unit
     for name, memory in zip(("source", "destination"), memory_at(subject, row), strict=True):
         for what, number in (

@@ -18,9 +18,9 @@ from hccl_py.verifier.subject import Subject, limited
 
 
 @dataclass(frozen=True, eq=False)
-class Loose:
-    """Sub streams that do not start after main, by their first such row, and that main does not
-    join, by their last row.
+class LooseStreams:
+    """Sub streams that do not start after main, by their first such row, and sub streams that main
+    does not join, by their last row.
     """
 
     unstarted: IntArray
@@ -34,42 +34,39 @@ class Loose:
         )
 
 
-def loose_streams(run: Unrolled, ordering: Ordering) -> Loose:
+def loose_streams(run: Unrolled, ordering: Ordering) -> LooseStreams:
     """Return the sub streams that are not between the beginning and the end of main."""
     emitted = ordering.emitted.astype(np.int64)
     early = emitted[emitted[:, 0] == emissions.NOT_STARTED][:, 1]
     late = emitted[emitted[:, 0] == emissions.NOT_JOINED][:, 2]
     last = run.nodes[run.first[np.unique(late) + 1] - 1].astype(np.int64)
     # A stream that is loose is so in every copy.
-    return Loose(np.unique(early[early < run.rows]), last % max(run.rows, 1))
+    return LooseStreams(np.unique(early[early < run.rows]), last % max(run.rows, 1))
 
 
-def find_loose_streams(subject: Subject, loose: Loose) -> Iterator[Finding]:
+def find_loose_streams(subject: Subject, loose: LooseStreams) -> Iterator[Finding]:
     """Yield STREAM_NOT_STARTED and STREAM_NOT_JOINED, once for each stream."""
     for rows, make in ((loose.unstarted, _not_started), (loose.unjoined, _not_joined)):
         yield from limited(rows.tolist(), subject.source, partial(make, subject))
 
 
 def _not_started(subject: Subject, row: int) -> Finding:
-    rank, stream = int(subject.tasks.rank[row]), subject.stream(row)
+    stream = format_stream(subject.stream(row))
     return subject.finding(
         "STREAM_NOT_STARTED",
         f"{subject.place(row)} runs without knowing that main has begun: it may run while the "
         "caller's earlier work on main is still going on.",
-        f"Let main post a notify that {format_stream(stream)} waits for first (rank.fork() does).",
+        f"Let main post a notify that {stream} waits for first (rank.fork() does).",
         rows=[(row, 0)],
-        ranks=[rank],
     )
 
 
 def _not_joined(subject: Subject, row: int) -> Finding:
-    rank, stream = int(subject.tasks.rank[row]), subject.stream(row)
+    stream = format_stream(subject.stream(row))
     return subject.finding(
         "STREAM_NOT_JOINED",
         f"{subject.place(row)} may still run when main's last task is done: for the caller the op "
         "is over by then.",
-        f"Let {format_stream(stream)} post a notify at its end that main waits for (rank.fork() "
-        "does).",
+        f"Let {stream} post a notify at its end that main waits for (rank.fork() does).",
         rows=[(row, 0)],
-        ranks=[rank],
     )

@@ -18,10 +18,10 @@ from hccl_py.verifier.subject import Subject, shortened
 
 
 class Spare(NamedTuple):
-    """What is requested of one kind of resource (singular and plural), and how much of it is used,
-    by rank.
+    """One kind of resource (singular and plural), the number requested and the number used, by
+    rank.
 
-    `example` names one that is not used, by rank; nothing where that would not help.
+    `example` names an unused one, by rank, where that helps.
     """
 
     what: tuple[str, str]
@@ -72,7 +72,7 @@ def _hint(subject: Subject, spare: Spare, ranks: list[int], requested: int, used
 
 
 def _remedy(subject: Subject, on_planes: str) -> str:
-    """Return what to do; what is recorded on threads and channels has no requests of planes."""
+    """Return a hint; executors on threads and channels have no requests of planes."""
     if subject.program.transports.notify_names == NOTIFY_NAMES:
         return on_planes
     return "Ask for as many as the tasks use."
@@ -99,7 +99,7 @@ def _streams(subject: Subject) -> Spare:
 
 
 def _notifies(subject: Subject) -> Spare:
-    """Local notifies that nobody posts or waits for."""
+    """Local notifies that no task posts or waits for."""
     use = local_use(subject)
     is_known = use.index < use.requested[use.rank, use.stream]
     keys = np.stack([use.rank, use.stream, use.index])[:, is_known]

@@ -20,7 +20,7 @@ Elements = Callable[[int, int, int], int]
 
 @dataclass(frozen=True)
 class Amount:
-    """How much data, in CCL buffers of which size."""
+    """An amount of data, the size of the CCL buffers, and a limit of rounds."""
 
     elements: Elements
     ccl_bytes: int = LARGE_CCL
@@ -64,10 +64,10 @@ def amounts_of(cases: Cases, executor: Executor) -> tuple[Amount, ...]:
 
 
 def _up_to(threshold: int) -> Amount:
-    """The largest amount below a size in bytes."""
+    """Return the largest amount below a size in bytes."""
     return Amount(lambda unit, ranks, most: (threshold - 1) // unit)
 
 
 def _from_on(threshold: int) -> Amount:
-    """The smallest amount of at least a size in bytes."""
+    """Return the smallest amount of at least a size in bytes."""
     return Amount(lambda unit, ranks, most: -(-threshold // unit))

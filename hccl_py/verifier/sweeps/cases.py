@@ -1,4 +1,4 @@
-"""The calls on which an executor is verified: one of them, and what a user narrows them to."""
+"""The calls on which an executor is verified: one of them, and the user's narrowing of them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MOST_AMOUNTS = 40
 
 @dataclass(frozen=True)
 class Cases:
-    """Narrows a sweep; what is empty or None stays the sweep's own choice.
+    """The narrowing of a sweep; members that are empty or None stay the sweep's own choice.
 
-    `ranks` keeps the sweep's layouts of so many ranks and adds the one that `hccl-py run --ranks`
-    takes; `servers`, `devices`, `superpods`, `topology` and `algo` are those of `hccl-py run`. A
+    `ranks` keeps the sweep's layouts with these numbers of ranks and adds that of `hccl-py run
+    --ranks`; `servers`, `devices`, `superpods`, `topology` and `algo` are those of `hccl-py run`. A
     topology that is no product, a generated network or a file, is taken with all its ranks, or with
     the first `ranks` of them. `buffsize` is in MB.
     """
@@ -47,7 +47,7 @@ class Cases:
 
     @property
     def has_layout(self) -> bool:
-        """Whether it says how many ranks there are, or how they lie on servers."""
+        """True if the number of ranks, or their servers, are narrowed."""
         return bool(self.ranks or self.servers or self.devices or self.superpods)
 
 
@@ -62,7 +62,7 @@ class Case:
 
     @property
     def is_trivial(self) -> bool:
-        """Whether there is nothing to communicate: one rank, or no data."""
+        """True if there is nothing to communicate: one rank, or no data."""
         return self.topology.size == 1 or not self.op.count
 
     @cached_property
@@ -111,7 +111,7 @@ class Case:
 
     @cached_property
     def key(self) -> tuple[object, ...]:
-        """Sorts cases, smallest first: what has less ranks, rounds, data and extras."""
+        """The sort key of cases: fewest ranks, rounds, data and extras first."""
         op, topology = self.op, self.topology
         return (
             topology.size,
@@ -132,7 +132,7 @@ class Case:
 
     @property
     def _amounts(self) -> list[str]:
-        """Return the parts that differ in size, as far as a line holds them."""
+        """Return the amounts that differ by rank, shortened to a line."""
         op, found = self.op, []
         for name in ("counts", "displs", "matrix", "pairs"):
             numbers = str(getattr(op, name)).replace(" ", "")

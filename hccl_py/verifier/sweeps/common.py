@@ -1,9 +1,9 @@
-"""What the failing cases of a sweep have in common: "only with odd rank counts".
+"""The features that the failing cases of a sweep share: "only with odd rank counts".
 
-A case has features. The answer is the fewest of them, up to three, that every failing case has and
-that no passing case has together; of equally few the first in the order below, which is that of how
-much they tell an author. Never more features than failing cases: they would only describe these. It
-holds for the cases that ran, and says nothing about others.
+The answer is the fewest features, up to three, that every failing case has and that no passing case
+has together; of equally few the first in the order below, the most telling first. Never more
+features than failing cases: they would only describe these. It holds for the cases that ran, and
+says nothing about others.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Ran(NamedTuple):
-    """A case that was recorded, and how: the elements of its rounds."""
+    """A case that was recorded, its rounds, and whether the last of several is shorter."""
 
     case: Case
     rounds: int = 1
     tail: bool = False
-    """Whether the last of several rounds is shorter."""
 
     @property
     def ranks(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
         return self.case.topology.size
 
     @property
@@ -42,7 +41,7 @@ class Ran(NamedTuple):
 
     @property
     def reduces_inline(self) -> bool:
-        """Whether the product's copies can do the call's reduction."""
+        """True if the product's copies can do the call's reduction."""
         op = self.case.op
         return self.case.topology.reduces_inline(op.dtype, op.reduce)
 
@@ -101,7 +100,7 @@ FEATURES: tuple[Feature, ...] = (
 
 
 def common_of(ran: Sequence[Ran], failing: Sequence[bool]) -> str:
-    """Say what the failing cases have in common that the others have not."""
+    """Return in words the features that the failing cases share and the others do not."""
     failed = np.array(failing, bool)
     if failed.all():
         return "every case"
@@ -112,7 +111,7 @@ def common_of(ran: Sequence[Ran], failing: Sequence[bool]) -> str:
     shared = {
         words: mask for words, mask in features.items() if mask[failed].all() and not mask.all()
     }
-    # What is trivial passes for no reason: where no such case fails, it proves nothing.
+    # A trivial case passes for no reason: where none of them fails, they prove nothing.
     telling = ~failed & useful if not failed[~useful].any() else ~failed
     for size in range(1, min(3, int(failed.sum())) + 1):
         for passed, suffix in ((~failed, ""), (telling, _SUFFIX)):
@@ -123,7 +122,7 @@ def common_of(ran: Sequence[Ran], failing: Sequence[bool]) -> str:
 
 
 def _exact(shared: dict[str, Mask], passed: Mask, size: int) -> str:
-    """Return so many features that hold together in no passing case."""
+    """Return the first `size` features that no passing case has together, empty for none."""
     for group in combinations(shared, size):
         if not np.logical_and.reduce([shared[words] for words in group])[passed].any():
             return ", ".join(group)
@@ -131,7 +130,7 @@ def _exact(shared: dict[str, Mask], passed: Mask, size: int) -> str:
 
 
 def _nearest(shared: dict[str, Mask], passed: Mask) -> str:
-    """Return the feature of all failing cases that fewest others have, if it tells anything."""
+    """Return the feature of all failing cases that fewest others have, empty if all have it."""
     if not shared:
         return ""
     words, mask = min(shared.items(), key=lambda item: int(item[1][passed].sum()))

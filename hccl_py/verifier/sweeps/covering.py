@@ -3,7 +3,7 @@
 Defects mostly need one or two things to come together (an odd rank count, a root, a short tail).
 Where a full product would take tens of thousands of calls, some two hundred hold every pair.
 Greedy, after Cohen et al., "The AETG system", 1997: each row starts from a pair that is still
-missing, and of a few random completions takes the one that brings most other pairs.
+missing, and takes the random completion, of a few, that brings most other pairs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ Pair: TypeAlias = tuple[int, int, int, int]
 """(axis, value, later axis, value)."""
 
 COMPLETIONS = 16
+"""Random completions of a pair that are tried."""
 
 
 def pairs_of(row: Row) -> Iterator[Pair]:
@@ -34,18 +35,18 @@ def pairs_of(row: Row) -> Iterator[Pair]:
 def covering(bases: Sequence[Row], free: Sequence[int]) -> list[Row]:
     """Return rows base + (one value per free axis) that hold every pair that any such row holds.
 
-    `bases` lists the legal choices on the first axes, `free` the sizes of the other axes, which go
-    with everything. The same arguments give the same rows.
+    `bases` lists the legal choices on the first axes, `free` the sizes of the other axes, whose
+    values combine with all bases. The same arguments give the same rows.
     """
     search = _PairSearch(bases, free)
     return [search.take_best_row(pair) for pair in search.wanted if search.is_missing(pair)]
 
 
 class _PairSearch:
-    """The pairs that are still missing, and the bases by what they hold.
+    """The pairs that are still missing, and the bases by the choices and pairs that they hold.
 
-    Every value of every axis has a number; `_missing` says of two such numbers whether their pair
-    is still missing.
+    Every value of every axis has a number; `_missing` is true for two numbers whose pair is still
+    missing.
     """
 
     def __init__(self, bases: Sequence[Row], free: Sequence[int]) -> None:
@@ -69,12 +70,12 @@ class _PairSearch:
         self._axes = np.triu_indices(len(sizes), 1)
 
     def is_missing(self, pair: Pair) -> bool:
-        """Whether no row that was taken holds the pair."""
+        """True if no row that was taken holds the pair."""
         a, x, b, y = pair
         return bool(self._missing[self._first[a] + x, self._first[b] + y])
 
     def take_best_row(self, pair: Pair) -> Row:
-        """Return a row with this pair that holds many missing ones, which are missing no more."""
+        """Return a row with this pair that holds many missing ones, and strike those off."""
         completions = [self._complete(pair) for _ in range(COMPLETIONS)]
         numbers = np.array(completions) + self._first[:-1]
         one, other = (numbers[:, axes] for axes in self._axes)

@@ -1,4 +1,4 @@
-"""Where two recordings of one call part: all ranks in batches, and rank by rank.
+"""The first difference between two recordings of one call: in batches, and rank by rank.
 
 They must give the same program. Where they do not, `orchestrate` or `resources` is no pure function
 of its arguments, or gets round the per-rank values.
@@ -20,7 +20,7 @@ _HINT = (
 
 
 def difference(batched: Program, by_rank: Program) -> Failure | None:
-    """Return what differs first; None where the programs are the same."""
+    """Return the first difference; None where the programs are the same."""
     if batched.digest == by_rank.digest:
         return None
     head = "Recording all ranks together and rank by rank gives different programs"
@@ -30,7 +30,7 @@ def difference(batched: Program, by_rank: Program) -> Failure | None:
         return Failure(f"{head}: {streams} a rank.", _HINT)
     found = _first(batched, one, by_rank, other)
     if found is None:
-        return Failure(f"{head}: what they request differs.", _HINT)
+        return Failure(f"{head}: their requests differ.", _HINT)
     queue, index = found
     rank, stream = divmod(queue, batched.streams)
     texts = [_task(p, q, queue, index) for p, q in ((batched, one), (by_rank, other))]
@@ -62,7 +62,6 @@ def _first(
 
 
 def _task(program: Program, queues: Queues, queue: int, index: int) -> tuple[str, str]:
-    """Return what a task does, and the author's line."""
     at = int(queues.first[queue]) + index
     if at >= queues.first[queue + 1]:
         return "not there", ""

@@ -1,10 +1,10 @@
-"""From the outcomes of a sweep to what its report lists.
+"""The findings, failures and notes of a sweep's report, from the outcomes of its calls.
 
 Errors and warnings are listed once per (class, source line), as the smallest call shows them, with
-what the calls that show them have in common; what else this call shows is counted. Hints are listed
-only where they hold in general: in every call that is not trivial and whose line has a task that
-moves bytes or synchronises. A synchronisation that is superfluous without data, or between two
-ranks only, is no advice.
+the features that all such calls share; others of this call are counted. Hints are listed only where
+they hold in general: in every call that is not trivial and whose line has a task that moves bytes
+or synchronises. A synchronisation that is superfluous without data, or between two ranks only, is
+no advice.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True)
 class CallOutcome:
-    """What came of one call; `busy` are the author's lines that do something in it, `notes` those
-    of the verifier.
+    """The outcome of one call; `busy` are the author's lines with tasks that move bytes or
+    synchronise, `notes` those of the verifier.
     """
 
     ran: Ran
@@ -36,28 +36,20 @@ class CallOutcome:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Gathered:
-    """What a report lists."""
-
-    findings: tuple[Finding, ...]
-    failures: tuple[Failure, ...]
-    notes: tuple[str, ...]
-
-
-def gathered(outcomes: Sequence[CallOutcome]) -> Gathered:
-    """Group the outcomes, smallest call first."""
+def gathered(
+    outcomes: Sequence[CallOutcome],
+) -> tuple[list[Finding], tuple[Failure, ...], tuple[str, ...]]:
+    """Return findings, failures and notes of a report; `outcomes` have the smallest call first."""
     groups = _grouped(outcomes, lambda o: o.findings, lambda f: (f.name, f.source))
     general = {key: cases for key, cases in groups.items() if _is_general(key, cases, outcomes)}
-    findings = [_kept(cases, outcomes) for cases in general.values()]
+    findings = [_counting(cases, outcomes) for cases in general.values()]
     broken = _grouped(outcomes, lambda o: o.failures, lambda f: (f.source or f.message,))
-    failures = [_first(cases, outcomes)[0] for cases in broken.values()]
-    notes = [*_noted(outcomes), *_left_out(len(groups) - len(general))]
-    return Gathered(tuple(findings), tuple(failures), tuple(notes))
+    failures = tuple(_first(cases, outcomes)[0] for cases in broken.values())
+    return findings, failures, (*_notes(outcomes), *_left_out(len(groups) - len(general)))
 
 
-def _noted(outcomes: Sequence[CallOutcome]) -> list[str]:
-    """Return what the verifier noted, and of how many calls."""
+def _notes(outcomes: Sequence[CallOutcome]) -> list[str]:
+    """Return the verifier's notes, each with the number of calls."""
     counts = Counter(note for outcome in outcomes for note in outcome.notes)
     return [f"{note} ({n} of {len(outcomes)} cases)" for note, n in counts.items()]
 
@@ -74,7 +66,7 @@ def _grouped(
     pick: Callable[[CallOutcome], tuple[T, ...]],
     key_of: Callable[[T], Key],
 ) -> dict[Key, dict[int, list[T]]]:
-    """Return for every key the numbers of the calls that show it, and what they show."""
+    """Return by key the numbers of the calls that show it, each with its findings or failures."""
     groups: dict[Key, dict[int, list[T]]] = {}
     for number, outcome in enumerate(outcomes):
         for found in pick(outcome):
@@ -83,7 +75,7 @@ def _grouped(
 
 
 def _is_general(key: Key, cases: dict[int, list[Finding]], outcomes: Sequence[CallOutcome]) -> bool:
-    """Whether to list a group: all but hints, and hints that every call shows that could."""
+    """True for errors and warnings, and for hints in every call that could show them."""
     if any(f.severity > Severity.HINT for found in cases.values() for f in found):
         return True
     could = [n for n, outcome in enumerate(outcomes) if _could_show(key[1], outcome)]
@@ -94,7 +86,7 @@ def _could_show(source: object, outcome: CallOutcome) -> bool:
     return not outcome.ran.case.is_trivial and (source is None or source in outcome.busy)
 
 
-def _kept(cases: dict[int, list[Finding]], outcomes: Sequence[CallOutcome]) -> Finding:
+def _counting(cases: dict[int, list[Finding]], outcomes: Sequence[CallOutcome]) -> Finding:
     first, others = _first(cases, outcomes)
     rest = sum(1 + other.more for other in others)
     alike = partial(_every_of, others, first)
@@ -108,9 +100,8 @@ def _every_of(findings: Sequence[Finding], first: Finding) -> Iterator[Finding]:
 
 
 def _first(cases: dict[int, list[T]], outcomes: Sequence[CallOutcome]) -> tuple[T, list[T]]:
-    """Return what the smallest call shows first, and the rest of what it shows.
-
-    Of calls that show a hint, one that is not trivial comes before all others.
+    """Return the first finding or failure of the smallest call, and its others; for hints, of the
+    smallest call that is not trivial, if there is one.
     """
     number = min(cases, key=lambda n: (_is_hint(cases[n]) and outcomes[n].ran.case.is_trivial, n))
     common = common_of([o.ran for o in outcomes], [n in cases for n in range(len(outcomes))])

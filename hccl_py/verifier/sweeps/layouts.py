@@ -35,7 +35,7 @@ LARGE_LAYOUTS = (ServerLayout((32,)), ServerLayout((8, 8, 8)))
 
 
 def layouts_of(cases: Cases, presets: tuple[str, ...]) -> tuple[ServerLayout, ...]:
-    """Return the layouts of a sweep; the error of the first preset where a narrowing fits none."""
+    """Return the layouts of a sweep; raise the first preset's error if a narrowing fits none."""
     if not cases.has_layout:
         return LAYOUTS + LARGE_LAYOUTS
     found: dict[ServerLayout, None] = {}
@@ -44,13 +44,7 @@ def layouts_of(cases: Cases, presets: tuple[str, ...]) -> tuple[ServerLayout, ..
         found = {layout: None for layout in LAYOUTS if sum(layout.servers) in cases.ranks}
     for preset, ranks in product(presets, cases.ranks or (None,)):
         try:
-            topology = topology_of(
-                ranks,
-                servers=cases.servers,
-                devices=cases.devices,
-                superpods=cases.superpods,
-                preset=preset,
-            )
+            topology = _topology(cases, ranks, preset)
             pods = topology.superpods if len(topology.superpods) > 1 else ()
             found[ServerLayout(topology.servers, pods)] = None
         except HcclError as refusal:
@@ -61,16 +55,17 @@ def layouts_of(cases: Cases, presets: tuple[str, ...]) -> tuple[ServerLayout, ..
 
 
 def networks_of(cases: Cases, spelling: str) -> tuple[Topology, ...]:
-    """Return a network that says itself where its ranks are, or its first ranks."""
-    return tuple(
-        topology_of(
-            ranks,
-            servers=cases.servers,
-            devices=cases.devices,
-            superpods=cases.superpods,
-            preset=spelling,
-        )
-        for ranks in cases.ranks or (None,)
+    """Return a network that places its ranks itself, or its first ranks."""
+    return tuple(_topology(cases, ranks, spelling) for ranks in cases.ranks or (None,))
+
+
+def _topology(cases: Cases, ranks: int | None, preset: str) -> Topology:
+    return topology_of(
+        ranks,
+        servers=cases.servers,
+        devices=cases.devices,
+        superpods=cases.superpods,
+        preset=preset,
     )
 
 

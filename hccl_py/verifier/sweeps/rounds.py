@@ -1,4 +1,4 @@
-"""How many elements one round of a call takes."""
+"""The number of elements that one round of a call takes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from hccl_py.values import Diverged, IntArray
 
 
 def elements_per_round(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: int) -> int:
-    """Return how many elements one round of a call takes; what fills a CCL buffer where the
-    executor does not say, or fails, which recording will report.
+    """Return the elements of one round of a call; those of a full CCL buffer if the executor states
+    no limit, or fails, which recording will report.
     """
     limit = round_limit(executor, op, topology, ccl_bytes)
     return max(ccl_bytes // op.unit if limit is None else limit, 1)
 
 
 def round_limit(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: int) -> int | None:
-    """Return the smallest max_count of all ranks, None where they state none or fail to."""
-    everybody = np.arange(topology.size)
+    """Return the smallest max_count of all ranks, None if they state none or raise."""
+    ranks = np.arange(topology.size)
     try:
         op = with_levels(executor, op)
 
@@ -33,8 +33,8 @@ def round_limit(executor: Executor, op: OpParam, topology: Topology, ccl_bytes: 
             return [int(count) for count in counts if count is not None]
 
         try:
-            return min(limits([everybody]), default=None)
+            return min(limits([ranks]), default=None)
         except Diverged:
-            return min(limits(everybody[:, None]), default=None)
+            return min(limits(ranks[:, None]), default=None)
     except (Exception, SystemExit):
         return None

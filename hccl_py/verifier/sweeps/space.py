@@ -48,16 +48,16 @@ from hccl_py.verifier.sweeps.layouts import (
 from hccl_py.verifier.sweeps.rounds import elements_per_round
 
 DTYPES = tuple(map(DataType, ("fp32", "fp16", "int8", "int64", "int32", "bf16", "uint8", "fp64")))
-"""Every size of an element, and types that hardware reduces inline and that it does not."""
+"""Every size of an element; types that hardware reduces inline, and others."""
 
 ALL_UP_TO = 100
-"""A space so small is run as a whole."""
+"""Calls up to which a space is run as a whole."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """The selected calls, smallest first, and how many kinds of calls the executor refused, by
-    reason.
+    """The selected calls, smallest first, the number of kinds of calls, and of those that the
+    executor refused, by reason.
 
     A kind is a choice of layout, preset, data type, reduce op and mode.
     """
@@ -78,9 +78,9 @@ def space_of(executor: Executor, cases: Cases) -> Space:
 
 
 def random_cases(executor: Executor, cases: Cases, random: Random, tries: int) -> Iterator[Case]:
-    """Yield calls of the space at random, of so many drawn those that suit; some may come twice.
+    """Yield the suitable calls among `tries` random ones of the space; some may come twice.
 
-    Takes a moment where the selection of `space_of` takes long, because it looks at all kinds.
+    Fast where `space_of` is slow, which looks at all kinds.
     """
     selectors = [_Selector(executor, op, cases) for op in ops_of(executor)]
     for _ in range(tries):
@@ -138,7 +138,6 @@ class _Selector:
         return self._case(row)
 
     def _refusal(self, op: OpParam, topology: Topology) -> HcclError | None:
-        """Return why the operator does not take the parameters."""
         try:
             self._operator.check(op, topology)
         except HcclError as refusal:
@@ -146,8 +145,8 @@ class _Selector:
         return None
 
     def _legal(self, bases: Iterator[Row]) -> list[Row]:
-        """Return the choices that the operator takes and the executor suits; count the latter's
-        refusals.
+        """Return the choices that the operator takes and the executor suits; count the refusals of
+        the executor.
         """
         found, legal, error = [], 0, None
         for base in bases:
@@ -167,18 +166,13 @@ class _Selector:
         return found
 
     def _is_common(self, base: Row) -> bool:
-        return self._layouts[base[0]] not in LARGE_LAYOUTS or self._is_layout_given
+        return self._layouts[base[0]] not in LARGE_LAYOUTS or self._narrowed.has_layout
 
     def _once_each(self, bases: list[Row]) -> Iterator[Row]:
-        """Yield one row for each large layout and preset."""
         seen = {base[:2]: base for base in reversed(bases) if not self._is_common(base)}
         amount = len(self._amounts) - 1
         for base in seen.values():
             yield (*base, amount, 0, len(self._variants) - 1, 0)
-
-    @property
-    def _is_layout_given(self) -> bool:
-        return self._narrowed.has_layout
 
     def _case(self, row: Row) -> Case | None:
         """Return the call of a row, unless operator or executor refuse it after all."""
@@ -207,7 +201,7 @@ class _Selector:
         return self._topologies[key]
 
     def _op(self, row: Row, topology: Topology, count: int) -> OpParam:
-        """Return a first call with the legal choices of a row; data fits one round."""
+        """Return a call with the legal choices of a row, whose data fits one round."""
         op = OpParam(
             self._operator.name,
             count,
@@ -218,7 +212,7 @@ class _Selector:
         return self._variants[0](op, topology.size)
 
     def _suits(self, op: OpParam, topology: Topology) -> bool:
-        """Ask the executor; an answer that is none is the author's error, not a refusal."""
+        """Ask the executor; an answer that is no truth value is the author's error."""
         where = f"{executor_name(self._executor)}.suits"
         try:
             verdict: object = self._executor.suits(with_levels(self._executor, op), topology)
@@ -241,7 +235,7 @@ class _Selector:
 
 
 def _selected(bases: list[Row], free: tuple[int, ...]) -> list[Row]:
-    """Return all rows where they are few, so that options which name a case bring it."""
+    """Return all rows where they are few, so that options that name a case select it."""
     if len(bases) * prod(free) > ALL_UP_TO:
         return covering(bases, free)
     return [(*base, *rest) for base in bases for rest in product(*map(range, free))]
@@ -269,8 +263,8 @@ def _with_root(op: OpParam, ranks: int, root: int) -> OpParam:
 
 
 def _levels(executor: Executor, op: str, algo: str) -> tuple[tuple[str, ...], ...]:
-    """Return the algorithms of the levels between which an executor leaves the choice, or of them
-    those that HCCL_ALGO's text names.
+    """Return the algorithms of the levels that an executor leaves open, or the ones among them that
+    HCCL_ALGO's text names.
     """
     choices, given = choices_of(executor), parse_algo(algo, op)
 

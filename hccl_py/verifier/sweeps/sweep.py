@@ -2,7 +2,7 @@
 
 Each call is recorded, verified, and recorded once more rank by rank, which must give the same
 program. A finding is kept once per class and source line, from the smallest call that shows it,
-with what all such calls have in common (gathering.py).
+with the features that all such calls share (gathering.py).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from hccl_py.verifier.sweeps.space import Space, space_of
 from hccl_py.verifier.verifier import verify_program
 
 Progress = Callable[[int, int], None]
-"""Is told how many of how many calls are done."""
+"""Called with the number of calls done and their total."""
 
 Verify = Callable[[Program, Options, str], Report]
 
 RECORDED_TWICE = 1500
-"""Tasks up to which a call is recorded rank by rank, too: what differs there does not need many."""
+"""Tasks up to which a call is recorded rank by rank, too: differences do not need many."""
 
 RUN_WITH_DATA = 3000
 """Tasks up to which a call runs with data: the scheduler takes microseconds for each."""
@@ -55,10 +55,10 @@ def verify_executor(
     """Verify an executor on a selection of the calls that it suits.
 
     `seeds` also runs each call with data that often, in interleavings of different kinds. Without a
-    product in the options, hardware checks are those of each call's own.
+    product in the options, hardware checks are those of each call's own product.
 
-    Raises what recording raises where no call can be recorded and no class of findings fits,
-    PluginError where `suits` fails, and the operator's error where no call of the narrowed space is
+    Raises the error of recording if no call can be recorded and no class of findings fits it,
+    PluginError if `suits` fails, and the operator's error if no call of the narrowed space is
     legal.
     """
     if options.in_place and cases.in_place is None:
@@ -74,7 +74,7 @@ def verify_executor(
 
 @dataclass
 class _Sweep:
-    """One sweep: its outcomes so far, and the programs that findings may have to show."""
+    """One sweep: its outcomes so far, and the programs that findings may show."""
 
     executor: Executor
     options: Options
@@ -117,15 +117,15 @@ class _Sweep:
         """Gather everything; raise where nothing could be recorded."""
         if self._first_error is not None and all(o.failures for o in self.outcomes):
             raise self._first_error
-        found = gathered(self.outcomes)
-        shown = {finding.case for finding in found.findings}
+        findings, failures, notes = gathered(self.outcomes)
+        shown = {finding.case for finding in findings}
         return Report.of(
             executor_name(self.executor),
-            found.findings,
+            findings,
             {text: program for text, program in self.programs.items() if text in shown},
             cases=len(self.outcomes),
-            notes=(*_refusals(space), *found.notes),
-            failures=found.failures,
+            notes=(*_refusals(space), *notes),
+            failures=failures,
             numeric=self.numeric,
         )
 
@@ -137,19 +137,23 @@ class _Sweep:
 
     def _unrecorded(self, case: Case, error: HcclError) -> CallOutcome:
         """Turn an error of recording into a finding, or a failure where no class fits."""
-        name = getattr(error, "finding", "")
-        source = getattr(error, "line", "") or None
-        if name in CLASSES:
-            ranks = tuple(getattr(error, "ranks", ()))
-            severity = CLASSES[name].severity
-            finding = Finding(name, error.message, error.hint, severity, ranks=ranks, source=source)
+        source = error.line or None if isinstance(error, OrchestrationError) else None
+        if isinstance(error, OrchestrationError) and error.finding in CLASSES:
+            finding = Finding(
+                error.finding,
+                error.message,
+                error.hint,
+                CLASSES[error.finding].severity,
+                ranks=tuple(error.ranks),
+                source=source,
+            )
             return CallOutcome(self._would_run(case), (finding,))
         self._first_error = self._first_error or error
         failure = Failure(error.message, error.hint, source)
         return CallOutcome(self._would_run(case), failures=(failure,))
 
     def _would_run(self, case: Case) -> Ran:
-        """Return how a call that cannot be recorded would be cut into rounds."""
+        """Return a call that cannot be recorded, with the rounds that its request asks for."""
         op = case.op
         limit = round_limit(self.executor, op, case.topology, case.ccl_bytes)
         if op.mode is Mode.GRAPH or not limit or limit >= op.extent:
@@ -157,7 +161,6 @@ class _Sweep:
         return Ran(case, -(-op.extent // limit), tail=op.extent % limit > 0)
 
     def _compare(self, case: Case, program: Program) -> tuple[Failure, ...]:
-        """Record rank by rank and compare."""
         if program.task_count > RECORDED_TWICE:
             return ()
         try:
@@ -170,9 +173,9 @@ class _Sweep:
         return (found,) if found else ()
 
     def _keep(self, case: Case, program: Program, findings: Sequence[Finding]) -> None:
-        """Keep the program if it is the first to show one of the findings.
+        """Keep the program if it is the first with one of the findings: cases come smallest first.
 
-        Cases come smallest first, so that is the one to show; hints prefer one that is not trivial.
+        Hints prefer a case that is not trivial.
         """
         if any(self._is_new(case, finding) for finding in findings):
             self.programs[case.text] = program
@@ -190,12 +193,11 @@ class _Sweep:
         self.numeric = NumericResult(known.runs + found.runs, wrong, known.programs + 1)
 
     def _schedules(self, number: int) -> list[Schedule]:
-        """Return `seeds` schedules, begun with another kind for every program."""
+        """Return `seeds` schedules, rotating through the adversaries from program to program."""
         kinds = tuple(Adversary)
         return [Schedule(seed, kinds[(number + seed) % len(kinds)]) for seed in range(self.seeds)]
 
     def _ran(self, case: Case, program: Program) -> Ran:
-        """Return how a call went: in how many rounds, and whether the last one is shorter."""
         if program.rounds == 1:
             return Ran(case)
         each = elements_per_round(self.executor, case.op, case.topology, case.ccl_bytes)
@@ -203,7 +205,7 @@ class _Sweep:
 
 
 def _busy_lines(program: Program) -> frozenset[str]:
-    """Return the author's lines with a task that does something: moves bytes, or synchronises."""
+    """Return the author's lines with a task that moves bytes or synchronises."""
     tasks, table = program.tasks, program.tasks.table
     busy = (tasks.size > 0) | (table.kind[tasks.instruction] > TaskKind.RDMA_WRITE_REDUCE)
     numbers = np.unique(table.line[tasks.instruction[busy]]).tolist()
@@ -211,7 +213,7 @@ def _busy_lines(program: Program) -> frozenset[str]:
 
 
 def _refusals(space: Space) -> list[str]:
-    """Say which calls were not run because the executor refuses them."""
+    """Return a note about the calls that the executor refuses."""
     refused = space.refused.total()
     if not refused:
         return []

@@ -1,5 +1,5 @@
-"""From a trace to a job. Ranks that do the same, in groups and for durations of their own, are
-issued together.
+"""From a trace to a job. Ranks whose nodes differ in groups and durations only are issued
+together.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from hccl_interop.chakra.order import Move, moves_of
 from hccl_interop.chakra.reading import CHAKRA
-from hccl_interop.chakra.streams import Comm, Streams, comm_of, members_of
+from hccl_interop.chakra.streams import Comm, TraceStreams, comm_of, members_of
 from hccl_interop.chakra.values import WORLD, Call, Collective, RankFile, Trace, TraceNode
 from hccl_py.call.op_param import OpParam
 from hccl_py.communicator.communicator import Communicator
@@ -24,7 +24,7 @@ from hccl_py.operators import make_operator
 
 @dataclass(frozen=True)
 class Roofline:
-    """How fast a device computes and moves memory, in 10^12 operations and 10^9 bytes a second."""
+    """Rates of a device: 10^12 operations and 10^9 bytes of memory a second."""
 
     tflops: float
     memory_gbps: float
@@ -37,7 +37,7 @@ class Roofline:
             )
 
     def duration_us(self, ops: int, size: int) -> float:
-        """Return what a kernel takes that computes and moves so much: the longer of the two."""
+        """Return a kernel's microseconds: the longer of its computing and its memory traffic."""
         return max(ops / self.tflops * 1e-6, size / self.memory_gbps * 1e-3)
 
 
@@ -49,31 +49,31 @@ def job_of(
     *,
     buffered: bool = False,
 ) -> Job:
-    """Return the job that a trace says, on the ranks of a communicator.
+    """Return the job of a trace on the ranks of a communicator.
 
     `dtype` is the data type of calls whose node has none; their bytes are rounded up to whole
-    elements. `roofline` gives kernels a duration that have none, but say what they compute. A send
-    is over when its message is received, as HCCL's is; with `buffered`, what depends on it goes on
+    elements. `roofline` is the speed of kernels that have operations and no duration. A send ends
+    when its message is received, as HCCL's does; with `buffered`, nodes that depend on a send start
     before that.
 
-    Raises ParameterError where the communicator has another number of ranks; where a node is not
-    what it must be for that, a kernel without any duration or nodes that wait for each other,
-    ProgramFileError; and what a plan of a call raises.
+    Raises ParameterError where the communicator has another number of ranks, and for a kernel with
+    neither a duration nor a roofline; ProgramFileError for a node on no stream of the trace; and
+    the errors of planning a call.
     """
     if world.size != len(trace.ranks):
         raise ParameterError(
             f"The trace has {len(trace.ranks)} ranks, the communicator {world.size}.",
             "Take a communicator of as many ranks.",
         )
-    return _Builder(trace, world, dtype, roofline, buffered).job()
+    return _JobBuilder(trace, world, dtype, roofline, buffered).job()
 
 
 _Doing: TypeAlias = tuple[int, tuple[int, ...], str, object]
-"""What ranks do alike in a move: stream, waits, label, and the call but for group and peer."""
+"""A move without its rank: stream, waits, label, and the call without group and peer."""
 
 
-class _Builder:
-    """Issues a trace, ranks that do the same at once."""
+class _JobBuilder:
+    """Issues a trace, ranks of alike moves at once."""
 
     def __init__(
         self,
@@ -89,9 +89,8 @@ class _Builder:
         self._known: dict[object, tuple[Move, ...]] = {}
 
     def job(self) -> Job:
-        """Return the job."""
         job = Job(self._world.topology)
-        streams = named(self._trace.name, CHAKRA, lambda: Streams(self._trace))
+        streams = named(self._trace.name, CHAKRA, lambda: TraceStreams(self._trace))
         issued = [job.stream(name) for name in streams.names]
         alike: dict[tuple[_Doing, ...], list[tuple[int, tuple[Move, ...]]]] = {}
         for number, rank in enumerate(self._trace.ranks):
@@ -101,7 +100,7 @@ class _Builder:
             self._issue(job, issued, [number for number, _ in ranks], [m for _, m in ranks])
         return job
 
-    def _moves(self, rank: RankFile, streams: Streams) -> tuple[Move, ...]:
+    def _moves(self, rank: RankFile, streams: TraceStreams) -> tuple[Move, ...]:
         where = streams.of(rank)
         key = where, tuple(node.deps for node in rank.nodes)
         if key not in self._known:
@@ -115,7 +114,7 @@ class _Builder:
         ranks: list[int],
         moves: list[tuple[Move, ...]],
     ) -> None:
-        """Issue what these ranks do, move by move."""
+        """Issue the moves of these ranks, one after the other."""
         here = [stream.on(ranks) for stream in streams]
         awaited = {number for move in moves[0] for number in move.waits}
         events: dict[int, Event] = {}
@@ -165,8 +164,8 @@ class _Builder:
     def _disjoint(
         self, ranks: list[int], nodes: list[TraceNode]
     ) -> Iterator[dict[Comm, list[int]]]:
-        """Yield what ranks communicate in, with the ranks, as many at once as share no rank and
-        are of one size.
+        """Yield groups and message pairs with the ranks that call them, as many at once as share
+        no rank and are of one size.
         """
         left: dict[Comm, list[int]] = {}
         for rank, node in zip(ranks, nodes, strict=True):
@@ -186,10 +185,10 @@ class _Builder:
 
     def _communicator(self, comm: Comm) -> Communicator:
         if comm not in self._comms:
-            self._comms[comm] = self._made(comm)
+            self._comms[comm] = self._new_communicator(comm)
         return self._comms[comm]
 
-    def _made(self, comm: Comm) -> Communicator:
+    def _new_communicator(self, comm: Comm) -> Communicator:
         members = members_of(self._trace, comm)
         if comm == WORLD and members == tuple(range(self._world.size)):
             return self._world
@@ -221,13 +220,13 @@ class _Builder:
 def _doings(rank: RankFile, moves: tuple[Move, ...]) -> tuple[_Doing, ...]:
     nodes = rank.nodes
     return tuple(
-        (move.stream, move.waits, nodes[move.position].name, _what(nodes[move.position].call))
+        (move.stream, move.waits, nodes[move.position].name, _alike(nodes[move.position].call))
         for move in moves
     )
 
 
-def _what(call: Call | None) -> object:
-    """Return a call without what ranks that do the same differ in."""
+def _alike(call: Call | None) -> object:
+    """Return a call without its group and peer."""
     if isinstance(call, Collective):
         return call._replace(group="")
     return None if call is None else (call.size, call.dtype)

@@ -1,4 +1,4 @@
-"""What the files of a trace must agree on: groups, calls of a group, messages, names of streams."""
+"""Checks between the files of a trace: groups, calls of a group, messages, names of streams."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from hccl_interop.chakra.reading import CHAKRA
-from hccl_interop.chakra.values import WORLD, Collective, Message, RankFile, Trace, TraceGroup
+from hccl_interop.chakra.values import WORLD, Collective, RankFile, Trace, TraceGroup, TraceMessage
 from hccl_py.documents.checks import defect
 from hccl_py.documents.kind import named
 from hccl_py.errors import FileError
@@ -22,7 +22,7 @@ def checked_trace(name: str, ranks: tuple[RankFile, ...]) -> Trace:
 
 
 def _check_alone(rank: RankFile, ranks: tuple[RankFile, ...]) -> None:
-    """Check what one file says of others."""
+    """Check the references of one file to other ranks."""
     size = len(ranks)
     if rank.streams != ranks[0].streams:
         raise defect("GlobalMetadata", "the streams of rank 0", "others", "Name the same.")
@@ -33,7 +33,7 @@ def _check_alone(rank: RankFile, ranks: tuple[RankFile, ...]) -> None:
         if len(set(group.ranks)) < len(group.ranks):
             raise defect(f"group {name}", "every rank once", "one twice", "List ranks.")
     for node in rank.nodes:
-        if isinstance(node.call, Message):
+        if isinstance(node.call, TraceMessage):
             for end in (node.call.source, node.call.destination):
                 if end >= size:
                     raise _beyond(f"node {node.id}", end, size)
@@ -45,7 +45,7 @@ def _beyond(at: str, rank: int, size: int) -> FileError:
 
 
 class _Calls(NamedTuple):
-    """What a rank calls of a group, in its order, with the nodes."""
+    """The calls of a group that a rank makes, in its order, with their nodes."""
 
     calls: list[Collective]
     nodes: list[int]
@@ -53,7 +53,7 @@ class _Calls(NamedTuple):
 
 def _joined(name: str, ranks: tuple[RankFile, ...]) -> Trace:
     calls: dict[str, dict[int, _Calls]] = {}
-    ends: dict[tuple[int, int], tuple[list[Message], list[Message]]] = {}
+    ends: dict[tuple[int, int], tuple[list[TraceMessage], list[TraceMessage]]] = {}
     streams: dict[tuple[int, int], set[int | None]] = {}
     for number, rank in enumerate(ranks):
         for node in rank.nodes:
@@ -62,7 +62,7 @@ def _joined(name: str, ranks: tuple[RankFile, ...]) -> Trace:
                 listed = mine.setdefault(number, _Calls([], []))
                 listed.calls.append(node.call)
                 listed.nodes.append(node.id)
-            elif isinstance(node.call, Message):
+            elif isinstance(node.call, TraceMessage):
                 pair = node.call.source, node.call.destination
                 both = ends.setdefault(pair, ([], []))
                 both[number != node.call.source].append(node.call)
@@ -79,18 +79,18 @@ def _joined(name: str, ranks: tuple[RankFile, ...]) -> Trace:
 def _groups(
     ranks: tuple[RankFile, ...], calls: dict[str, dict[int, _Calls]]
 ) -> dict[str, TraceGroup]:
-    """Return the groups that are called: as they are stated, else of those that call them."""
-    everybody = tuple(range(len(ranks)))
+    """Return the groups of all calls: as the files state them, else of the ranks that call."""
+    all_ranks = tuple(range(len(ranks)))
     stated: dict[str, TraceGroup] = {}
     for rank in ranks:
         for name, group in rank.groups.items():
-            group = group._replace(ranks=group.ranks or everybody)
+            group = group._replace(ranks=group.ranks or all_ranks)
             if stated.setdefault(name, group) != group:
                 where = f"others in {rank.file:.200}"
                 raise defect(f"group {name}", "the same ranks in all files", where, "Name it anew.")
     found: dict[str, TraceGroup] = {}
     for name, by_rank in calls.items():
-        deduced = everybody if name == WORLD else tuple(sorted(by_rank))
+        deduced = all_ranks if name == WORLD else tuple(sorted(by_rank))
         found[name] = stated.get(name, TraceGroup(deduced, name))
     return found
 
@@ -137,9 +137,11 @@ def _first(ranks: Iterable[int]) -> str:
     return ", ".join(map(str, shown[:8])) + " ..." * (len(shown) > 8)
 
 
-def _in_order(pair: tuple[int, int], sent: list[Message], received: list[Message]) -> bool:
-    """Return whether messages of two ranks meet in their order; FileError where they do not meet,
-    tag by tag.
+def _in_order(
+    pair: tuple[int, int], sent: list[TraceMessage], received: list[TraceMessage]
+) -> bool:
+    """Return True if the k-th message sent is the k-th received; FileError where messages do not
+    match, tag by tag.
     """
     if sent == received:
         return True
@@ -157,5 +159,5 @@ def _in_order(pair: tuple[int, int], sent: list[Message], received: list[Message
     return False
 
 
-def _by_tag(messages: list[Message]) -> Iterator[Message]:
+def _by_tag(messages: list[TraceMessage]) -> Iterator[TraceMessage]:
     yield from sorted(messages, key=lambda message: message.tag)

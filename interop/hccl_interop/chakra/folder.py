@@ -19,7 +19,7 @@ _NAME = re.compile(r"(.+)\.(0|[1-9][0-9]{0,6})\.et", re.DOTALL)
 
 
 def is_trace(name: PathLike) -> bool:
-    """Whether a name is that of a folder with .et files, or a prefix of such files."""
+    """True for a folder with .et files, and for a prefix of such files."""
     folder, prefix = _parts(name)
     try:
         with os.scandir(folder) as entries:
@@ -32,8 +32,8 @@ def is_trace(name: PathLike) -> bool:
 def read_trace(name: PathLike, max_bytes: int | None = None) -> Trace:
     """Return the trace in a folder, or of a prefix, FOLDER/PREFIX, where a folder has several.
 
-    Raises ProgramFileError for files that cannot be read or say what no trace could, for a rank
-    that has no file, and for calls and messages that do not meet at all their ranks.
+    Raises ProgramFileError for files that cannot be read or are no traces, for a rank without a
+    file, and for calls and messages that do not match between ranks.
     """
     limit = ET_LIMIT if max_bytes is None else max_bytes
     ranks = [
@@ -80,11 +80,9 @@ def trace_files(name: PathLike) -> list[Path]:
 
 
 def _parts(name: PathLike) -> tuple[str, str]:
-    """Return the folder and the prefix that a name means."""
+    """Return the folder and the prefix of a name."""
     text = os.fspath(name)
-    return (text, "") if os.path.isdir(text) else (os.path.dirname(text) or ".", _base(text))
-
-
-def _base(text: str) -> str:
-    # A name that is empty, or ends in a slash, is no prefix of anything.
-    return os.path.basename(text) or "\0"
+    if os.path.isdir(text):
+        return text, ""
+    # A name that is empty, or ends in a slash, has no prefix: no file's name begins with "\0".
+    return os.path.dirname(text) or ".", os.path.basename(text) or "\0"

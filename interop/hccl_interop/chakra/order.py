@@ -1,9 +1,9 @@
-"""In which order a rank issues its nodes, and where one stream waits for another.
+"""The order in which a rank issues its nodes, and the waits of one stream for another.
 
-A trace says only what comes before what. A rank's nodes are issued in an order that fits that, and
-otherwise as they stand in the file; on one stream they run in that order. Between streams a node
-waits for what it depends on, unless the stream has waited for that, or for something behind it,
-before.
+A trace has dependencies only. A rank issues its nodes in a topological order of them, the first in
+the file first; the nodes of one stream run in that order. Between streams a node waits for its
+dependencies, unless its stream has waited before for the dependency or for a later node of the same
+stream.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class Move(NamedTuple):
 def moves_of(
     nodes: Sequence[TraceNode], streams: Sequence[int], *, buffered: bool
 ) -> tuple[Move, ...]:
-    """Return what a rank issues of ordered nodes: all but those whose stream is -1: what depends on
-    these depends on what they depend on, and so it is with what is sent, where messages are
-    buffered.
+    """Return the moves of ordered nodes, all but those whose stream is -1. A node that depends on
+    one of these depends on its dependencies instead; so does a node that depends on a send, where
+    messages are `buffered`.
     """
     moves: list[Move] = []
     ends: list[dict[int, int]] = [{}] * len(nodes)
-    """By position: the moves that are over when the node is, the last one of every stream."""
+    """By position: the last move of every stream that has ended when the node has."""
     known: dict[int, dict[int, int]] = {}
-    """By stream: the same of its last move, with all that this one has waited for."""
+    """By stream: the same for its last move, with the moves that it has waited for."""
     after: list[dict[int, int]] = []
-    """By move: the same."""
+    """By move: its clock, the same."""
     for position, node in enumerate(nodes):
         needed: dict[int, int] = {}
         for dep in node.deps:
@@ -67,8 +67,8 @@ def moves_of(
 
 
 def ordered(nodes: Sequence[TraceNode]) -> tuple[TraceNode, ...]:
-    """Return nodes, each behind those that it depends on; of those that could be next, the first in
-    the file is. FileError for nodes that wait for each other.
+    """Return nodes in topological order; of several ready ones, the first in the file comes next.
+    FileError for nodes that wait for each other.
     """
     left = [len(node.deps) for node in nodes]
     behind: list[list[int]] = [[] for _ in nodes]
@@ -97,9 +97,9 @@ def ordered(nodes: Sequence[TraceNode]) -> tuple[TraceNode, ...]:
 
 
 def _cycle(nodes: Sequence[TraceNode], left: Sequence[int]) -> FileError:
-    """Return the error for nodes that wait for each other: those that have something `left`."""
+    """Return the error for nodes that wait for each other; `left` counts their open waits."""
     stuck = next(position for position, count in enumerate(left) if count)
-    # What is stuck waits for something that is stuck: going back ends in a cycle.
+    # A stuck node waits for a stuck node, so following such waits ends in a cycle.
     seen: set[int] = set()
     while stuck not in seen:
         seen.add(stuck)

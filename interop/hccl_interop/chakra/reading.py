@@ -1,4 +1,4 @@
-"""From the bytes of a rank's file to its nodes; what is no trace is refused in a sentence.
+"""From the bytes of a rank's file to its nodes; other bytes are refused in a sentence.
 
 A file is a row of messages, each behind its length: GlobalMetadata, then nodes.
 """
@@ -16,6 +16,7 @@ from hccl_interop.chakra.schema import messages
 from hccl_interop.chakra.values import (
     DTYPE,
     GROUP_NAME,
+    OPS,
     REDUCE_OP,
     ROOT,
     STREAMS,
@@ -23,10 +24,10 @@ from hccl_interop.chakra.values import (
     Call,
     Collective,
     CommType,
-    Message,
     NodeType,
     RankFile,
     TraceGroup,
+    TraceMessage,
     TraceNode,
 )
 from hccl_py.documents.checks import defect, format_value
@@ -54,53 +55,39 @@ CHAKRA = FileKind(
 
 _NODE_TYPES = {int(kind): kind for kind in NodeType}
 
-_OPS: dict[int, str] = {
-    CommType.ALL_REDUCE: "all_reduce",
-    CommType.REDUCE: "reduce",
-    CommType.ALL_GATHER: "all_gather",
-    CommType.GATHER: "gather",
-    CommType.SCATTER: "scatter",
-    CommType.BROADCAST: "broadcast",
-    CommType.ALL_TO_ALL: "all_to_all",
-    CommType.REDUCE_SCATTER: "reduce_scatter",
-    CommType.REDUCE_SCATTER_BLOCK: "reduce_scatter",
-    CommType.BARRIER: "barrier",
-}
-
 _READ = {
     *("is_cpu_op", "num_ops", "tensor_size", "stream", "comm_type", "comm_size", "pg_name"),
     *("comm_group", "comm_src", "comm_dst", "comm_tag", DTYPE, REDUCE_OP, ROOT),
 }
-"""The attributes that mean something here."""
+"""The attributes that are read."""
 
 
 def rank_trace_from(data: bytes, file: str, rank: int) -> RankFile:
-    """Return what a rank's file says; ProgramFileError for bytes that are no trace, and for a node
-    that is not whole.
+    """Return the nodes and groups of a rank's file; ProgramFileError for bytes that are no trace,
+    and for a node without a required attribute.
     """
-    return named(f"{file:.200}", CHAKRA, lambda: _Reader(data, file, rank).read())
+    return named(f"{file:.200}", CHAKRA, lambda: _FileReader(data, file, rank).read())
 
 
-class _Reader:
-    """Reads one file."""
+class _FileReader:
+    """The parser of one file."""
 
     def __init__(self, data: bytes, file: str, rank: int) -> None:
         self._data, self._file, self._rank = data, file, rank
         self._groups: dict[str, TraceGroup] = {}
 
     def read(self) -> RankFile:
-        """Return everything."""
-        found = messages()
+        metadata, node = messages()
         frames = _frames(self._data)
         start, first = next(frames, (0, None))
         if first is None:
             raise defect("byte 0", "GlobalMetadata", "an empty file", _CUT)
-        streams = _streams(_parsed(found.metadata, first, start, "GlobalMetadata"))
+        streams = _streams(_parsed(metadata, first, start, "GlobalMetadata"))
         parsed: list[Any] = []
         for start, frame in frames:
             if len(parsed) == MAX_NODES:
                 raise defect(f"byte {start}", f"at most {MAX_NODES:,} nodes", "more", CHAKRA.larger)
-            parsed.append(_parsed(found.node, frame, start, "a Node"))
+            parsed.append(_parsed(node, frame, start, "a Node"))
         positions = {message.id: number for number, message in enumerate(parsed)}
         if len(positions) < len(parsed):
             twice = next(m.id for n, m in enumerate(parsed) if positions[m.id] != n)
@@ -120,7 +107,7 @@ class _Reader:
                 if self._groups.setdefault(name, group) != group:
                     expected = "the ranks that a node before states"
                     raise defect(f"{at}: group {name}", expected, "others", "Name it anew.")
-        values = _Attributes(at, message.attr)
+        values = _NodeAttributes(at, message.attr)
         return TraceNode(
             id=message.id,
             name=message.name[:200],
@@ -134,7 +121,7 @@ class _Reader:
             call=self._call(kind, values),
         )
 
-    def _call(self, kind: NodeType, values: _Attributes) -> Call | None:
+    def _call(self, kind: NodeType, values: _NodeAttributes) -> Call | None:
         if kind is NodeType.COMM_COLL_NODE:
             return _collective(values)
         if kind is NodeType.COMM_SEND_NODE:
@@ -143,8 +130,8 @@ class _Reader:
             return self._message(values, "comm_dst", "comm_src")
         return None
 
-    def _message(self, values: _Attributes, own: str, other: str) -> Message:
-        """Return one end of a message: `own` is this rank where it is left out."""
+    def _message(self, values: _NodeAttributes, own: str, other: str) -> TraceMessage:
+        """Return one end of a message; `own` is by default this rank."""
         ends = {
             own: values.number(own, MAX_STREAM, self._rank),
             other: values.required(other, MAX_STREAM, "It says the rank at the other end."),
@@ -155,7 +142,7 @@ class _Reader:
         if ends[other] == self._rank:
             hint = "A kernel copies inside a rank."
             raise defect(f"{values.at}: {other}", "another rank", str(self._rank), hint)
-        return Message(
+        return TraceMessage(
             source=ends["comm_src"] or 0,
             destination=ends["comm_dst"] or 0,
             tag=values.number("comm_tag", MAX_STREAM) or 0,
@@ -168,7 +155,7 @@ _CUT = "Was the file cut off, or is it no .et file?"
 
 
 def _frames(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the messages, each with the byte at which it begins."""
+    """Yield messages, each behind the byte at which it begins."""
     at, end = 0, len(data)
     while at < end:
         start, length, shift = at, 0, 0
@@ -189,8 +176,8 @@ def _frames(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _parsed(message: Any, frame: bytes, start: int, what: str) -> Any:
-    """Return a message of a class; FileError for bytes that are none, and for another message in
-    the place of the first.
+    """Return a message of a class; FileError for bytes that are none, and for a first message that
+    is not GlobalMetadata.
     """
     from google.protobuf.message import DecodeError
     from google.protobuf.unknown_fields import UnknownFieldSet
@@ -225,7 +212,7 @@ def _number(at: str, value: object, most: int, name: str) -> int:
     return value
 
 
-class _Attributes:
+class _NodeAttributes:
     """The attributes of a node by name."""
 
     def __init__(self, at: str, attributes: Any) -> None:
@@ -239,11 +226,10 @@ class _Attributes:
                 self._values[name] = _plain(value)
 
     def has(self, name: str) -> bool:
-        """Whether the node has one."""
         return name in self._values
 
     def number(self, name: str, most: int, default: int | None = None) -> int | None:
-        """Return an integer; `default` where there is none."""
+        """Return an integer, or `default`."""
         if name not in self._values:
             return default
         return _number(self.at, self._values[name], most, name)
@@ -255,14 +241,14 @@ class _Attributes:
         return _number(self.at, self._values[name], most, name)
 
     def flag(self, name: str) -> bool:
-        """Return whether something is so; integers serve, too."""
+        """Return a flag; integers serve, too."""
         value = self._values.get(name, False)
         if not isinstance(value, (bool, int)):
             raise defect(f"{self.at}: {name}", "true or false", format_value(value), "Write it so.")
         return bool(value)
 
     def text(self, name: str) -> str:
-        """Return a text, also where it was written as a number."""
+        """Return a text; numbers serve, too."""
         value = self._values.get(name, "")
         is_text = isinstance(value, (str, int)) and not isinstance(value, bool)
         if not is_text or len(str(value)) > MAX_NAME:
@@ -271,11 +257,11 @@ class _Attributes:
         return str(value)
 
     def dtype(self) -> DataType | None:
-        """Return the data type, where it is stated."""
+        """Return the data type, None where the node has none."""
         return self._parsed(DTYPE, DataType.parse) if self.has(DTYPE) else None
 
     def reduce(self) -> ReduceOp:
-        """Return the reduction, a sum where none is stated."""
+        """Return the reduction, by default a sum."""
         return self._parsed(REDUCE_OP, ReduceOp.parse) if self.has(REDUCE_OP) else ReduceOp.SUM
 
     def _parsed(self, name: str, parse: Any) -> Any:
@@ -293,16 +279,16 @@ def _known(parse: Any, text: str) -> Any:
 
 
 def _plain(value: object) -> object:
-    """Return what an attribute holds; a list, or nothing, as a text that says so."""
+    """Return the value of an attribute; a list as an empty list, bytes as text."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return [] if not isinstance(value, bytes) else value.decode("utf-8", "replace")
 
 
-def _collective(values: _Attributes) -> Collective:
+def _collective(values: _NodeAttributes) -> Collective:
     hint = f"Chakra's are {min(CommType)} to {max(CommType)}."
     kind = values.required("comm_type", 1 << 62, hint)
-    op = _OPS.get(kind)
+    op = OPS.get(kind)
     if op is None:
         raise defect(f"{values.at}: comm_type", "a collective", str(kind), hint)
     group = values.text("pg_name" if values.has("pg_name") else "comm_group")
@@ -320,7 +306,7 @@ def _collective(values: _Attributes) -> Collective:
 
 
 def _streams(metadata: Any) -> tuple[str, ...]:
-    """Return the names of the streams that a file states."""
+    """Return the streams' names in a file's metadata."""
     for attribute in metadata.attr:
         if attribute.name == STREAMS:
             names = tuple(attribute.string_list.values)

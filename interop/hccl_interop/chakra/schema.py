@@ -10,7 +10,7 @@ program that has Chakra's own package loaded would find every message twice, whi
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from hccl_interop.chakra.values import CommType, NodeType
 from hccl_py.errors import ParameterError
@@ -43,16 +43,11 @@ _MESSAGES = {
 }
 
 
-class ChakraMessages(NamedTuple):
-    """The classes of the two messages that a file is made of."""
-
-    metadata: Any
-    node: Any
-
-
 @cache
-def messages() -> ChakraMessages:
-    """Return the classes; ParameterError where the protobuf runtime is missing."""
+def messages() -> tuple[Any, Any]:
+    """Return the classes GlobalMetadata and Node; ParameterError where the protobuf runtime is
+    missing.
+    """
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     except ImportError:
@@ -84,11 +79,10 @@ def messages() -> ChakraMessages:
             _add_field(attribute, line).oneof_index = 0
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    metadata, node = (
-        message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
-        for name in ("GlobalMetadata", "Node")
+    return (
+        message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.GlobalMetadata")),
+        message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.Node")),
     )
-    return ChakraMessages(metadata, node)
 
 
 def _add_field(message: Any, line: str) -> Any:

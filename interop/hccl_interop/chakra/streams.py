@@ -1,8 +1,8 @@
-"""On which stream of the job a node is issued.
+"""The stream of the job on which a node is issued.
 
-Kernels go to the stream that they name, or to `compute`, `cpu`, `memory`, `storage`. A trace says
-of no group on which stream it is, in a way that all ranks agree on: every group has one, and groups
-that share no rank share one, so that those of one kind of parallelism are side by side. Messages
+Kernels go to the stream that they name, or to `compute`, `cpu`, `memory`, `storage`. Traces of
+other tools name no stream of a group on which all ranks agree. So every group gets one, and groups
+that share no rank share a stream: the groups of one kind of parallelism are side by side. Messages
 have streams of their own.
 """
 
@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from hccl_interop.chakra.values import Collective, Message, NodeType, RankFile, Trace, TraceNode
+from hccl_interop.chakra.values import (
+    Collective,
+    NodeType,
+    RankFile,
+    Trace,
+    TraceMessage,
+    TraceNode,
+)
 from hccl_py.documents.checks import defect
 
 Comm: TypeAlias = str | tuple[int, int, int]
@@ -31,7 +38,7 @@ _KERNELS = {
 
 
 def is_issued(node: TraceNode) -> bool:
-    """Whether a node does something: metadata does not, nor do calls without data."""
+    """True for a node with a task: metadata has none, nor have calls without data."""
     if node.call is None:
         return node.type not in (NodeType.METADATA_NODE, NodeType.INVALID_NODE)
     is_barrier = isinstance(node.call, Collective) and node.call.op == "barrier"
@@ -39,21 +46,21 @@ def is_issued(node: TraceNode) -> bool:
 
 
 def comm_of(trace: Trace, node: TraceNode) -> Comm | None:
-    """Return what a node communicates in; None for a kernel."""
+    """Return the group or message pair of a node; None for a kernel."""
     call = node.call
-    if isinstance(call, Message):
+    if isinstance(call, TraceMessage):
         pair = call.source, call.destination
         return (*pair, -1 if trace.is_in_order[pair] else call.tag)
     return None if call is None else call.group
 
 
 def members_of(trace: Trace, comm: Comm) -> tuple[int, ...]:
-    """Return the ranks that communicate, in their order."""
+    """Return the ranks of a group or message pair, in its order."""
     return trace.groups[comm].ranks if isinstance(comm, str) else comm[:2]
 
 
-class Streams:
-    """The streams of a trace's job: `names`, and where every rank issues its nodes."""
+class TraceStreams:
+    """The streams of a trace's job: `names`, and the stream of every node."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -65,7 +72,7 @@ class Streams:
         self._numbers = {name: number for number, name in enumerate(self.names)}
 
     def of(self, rank: RankFile) -> tuple[int, ...]:
-        """Return the stream of every node of a rank, -1 for those that do nothing."""
+        """Return the stream of every node of a rank, -1 for a node without a task."""
         return tuple(self._number(node) if is_issued(node) else -1 for node in rank.nodes)
 
     def _number(self, node: TraceNode) -> int:
@@ -99,7 +106,7 @@ def _place(name: str) -> tuple[int, int]:
 
 
 def _streams_of_comms(trace: Trace) -> dict[Comm, str]:
-    """Return a stream for everything that communicates; two of one rank never have the same."""
+    """Return a stream for every group and message pair; no two of one rank share one."""
     first: dict[Comm, int] = {}
     for rank in trace.ranks:
         for position, node in enumerate(rank.nodes):

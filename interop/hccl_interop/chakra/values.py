@@ -1,4 +1,4 @@
-"""What a Chakra execution trace says: nodes of every rank, and the groups that they communicate in.
+"""Values of a Chakra execution trace: the nodes of every rank, and the groups of their calls.
 
 Chakra's words are explained in docs/chakra.md. A trace has sizes and no addresses.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from hccl_py.enums import DataType, ReduceOp
 
 DTYPE, REDUCE_OP, ROOT = "hccl_py.dtype", "hccl_py.reduce_op", "hccl_py.root"
-"""Attributes of a communication node that Chakra has no name for; other tools pass over them."""
+"""Attributes of a communication node that are hccl-py's own; other tools pass over them."""
 
 STREAMS = "hccl_py.streams"
 """The attribute of a file's metadata that names its streams by their numbers."""
@@ -25,7 +25,7 @@ WORLD = "0"
 
 
 class NodeType(IntEnum):
-    """What a node is."""
+    """The kind of a node."""
 
     INVALID_NODE = 0
     METADATA_NODE = 1
@@ -41,7 +41,7 @@ class NodeType(IntEnum):
 
 
 class CommType(IntEnum):
-    """Which collective a node is."""
+    """The collective of a node."""
 
     ALL_REDUCE = 0
     REDUCE = 1
@@ -55,9 +55,13 @@ class CommType(IntEnum):
     BARRIER = 9
 
 
+OPS: dict[int, str] = {kind: kind.name.lower().removesuffix("_block") for kind in CommType}
+"""The op of every collective."""
+
+
 class Collective(NamedTuple):
     """A collective of a group; `size` is the bytes of a rank's input, of the root's in a scatter.
-    `dtype` is None where the trace does not say it.
+    `dtype` is None where the trace has none.
     """
 
     group: str
@@ -68,7 +72,7 @@ class Collective(NamedTuple):
     root: int
 
 
-class Message(NamedTuple):
+class TraceMessage(NamedTuple):
     """One end of a message; its source sends it, its destination receives it."""
 
     source: int
@@ -78,21 +82,21 @@ class Message(NamedTuple):
     dtype: DataType | None
 
 
-Call: TypeAlias = Collective | Message
+Call: TypeAlias = Collective | TraceMessage
 
 
 class TraceGroup(NamedTuple):
-    """A process group: its ranks, in its own order, and the name that its communicator gets."""
+    """A process group: its ranks in the group's order, and the name of its communicator."""
 
     ranks: tuple[int, ...]
     title: str
 
 
 class TraceNode(NamedTuple):
-    """A node: `deps` are the positions, in the rank's list, of those that come before it.
+    """A node; `deps` are positions, in the rank's list, of the nodes that it depends on.
 
-    `duration_us` is that of a kernel. `num_ops` and `tensor_size` say what it computes and moves.
-    `stream` is None where the trace does not say it.
+    `duration_us`, `num_ops` and `tensor_size` are a kernel's duration, its operations and the bytes
+    that it moves. `stream` is None where the trace has none.
     """
 
     id: int
@@ -109,8 +113,8 @@ class TraceNode(NamedTuple):
 
 @dataclass(frozen=True)
 class RankFile:
-    """The file of one rank, its nodes each behind those that it depends on. `groups` are the groups
-    that it states, by name, and `streams` the names of its streams, empty where it names none.
+    """The file of one rank, its nodes in topological order; `groups` are the groups that it states,
+    by name, and `streams` the names of its streams, empty where it names none.
     """
 
     file: str
@@ -121,9 +125,9 @@ class RankFile:
 
 @dataclass(frozen=True)
 class Trace:
-    """The files of all ranks; `groups` has every group that communicates, and `is_in_order` says of
-    a source and a destination whether the k-th message that one sends is the k-th that the other
-    receives, on one stream; where it is not, tags tell them apart.
+    """The files of all ranks, and every group that is called. `is_in_order` is True for a source
+    and a destination where the k-th message sent is the k-th received, all on one stream; otherwise
+    tags match messages.
     """
 
     name: str
@@ -133,10 +137,10 @@ class Trace:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The names of the streams, where the trace has them."""
+        """The names of the streams; empty where the trace names none."""
         return self.ranks[0].streams
 
     @property
     def node_count(self) -> int:
-        """How many nodes all ranks have."""
+        """The number of nodes of all ranks."""
         return sum(len(rank.nodes) for rank in self.ranks)

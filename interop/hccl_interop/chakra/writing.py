@@ -1,13 +1,13 @@
 """From a job to a trace: kernels and calls become nodes, streams and events dependencies.
 
-A node depends on the one before it on its stream, and on everything that the events stand for that
-the stream has waited for. A folder gets a file for every rank, PREFIX.RANK.et.
+A node depends on the node before it on its stream, and on the nodes before the events that its
+stream has waited for. The trace is a folder with a file for every rank, PREFIX.RANK.et.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from hccl_interop.chakra.times import JobTimes
 from hccl_interop.chakra.values import (
     DTYPE,
     GROUP_NAME,
+    OPS,
     REDUCE_OP,
     ROOT,
     STREAMS,
@@ -32,28 +33,22 @@ from hccl_py.communicator.planning import Plan
 from hccl_py.documents.disk import PathLike, check_place, format_path, refusal, write_file
 from hccl_py.errors import ParameterError, ProgramFileError
 from hccl_py.jobs import Event, Job
-from hccl_py.jobs.steps import Compute, JobGroup, Record, Run, Step, Wait
+from hccl_py.jobs.steps import Communicate, Compute, JobGroup, Record, Step, Wait
 from hccl_py.operators import make_operator
 from hccl_py.simulator.timeline import Timeline
 
 _VERSION = "1.1.1-chakra.1.0.0"
 
-_TYPES = {
-    "all_reduce": CommType.ALL_REDUCE,
-    "reduce": CommType.REDUCE,
-    "all_gather": CommType.ALL_GATHER,
-    "gather": CommType.GATHER,
-    "scatter": CommType.SCATTER,
-    "broadcast": CommType.BROADCAST,
-    "all_to_all": CommType.ALL_TO_ALL,
-    "reduce_scatter": CommType.REDUCE_SCATTER,
-    "barrier": CommType.BARRIER,
-}
+_TYPES = {op: kind for kind, op in OPS.items() if kind != CommType.REDUCE_SCATTER_BLOCK}
+"""The node type of every op."""
+
+_FIELDS = {bool: "bool_val", int: "int64_val", str: "string_val"}
+"""The field of an attribute's value."""
 
 
 def check_folder(path: PathLike) -> None:
-    """Refuse, before the work, a folder that holds something else than a trace that was written
-    here: that one is replaced.
+    """Refuse, before the work, a folder with other files than a trace of hccl-py, which is
+    replaced.
     """
     folder = Path(path)
     shown = f"{format_path(path):.200}"
@@ -75,17 +70,17 @@ def check_folder(path: PathLike) -> None:
 def write_trace(
     job: Job, path: PathLike, timeline: Timeline | None = None, prefix: str = "trace"
 ) -> int:
-    """Write a job to a folder, which is made where there is none; return how many nodes it has.
+    """Write a job to a folder, which is made if missing; return the number of nodes.
 
-    With a timeline of the job's program, nodes have the times at which they begin and how long they
-    take, in whole microseconds. Durations of kernels are rounded to such.
+    With a timeline of the job's program, nodes have their begin and duration in whole microseconds;
+    without one, kernels have their rounded durations.
 
-    Raises ParameterError for a call that Chakra has no word for, and for streams that wait for each
-    other; FileError where the folder cannot be written, or holds something else.
+    Raises ParameterError for a call that Chakra has no node for, and for streams that wait for each
+    other; FileError where the folder cannot be written or has other files.
     """
     check_folder(path)
     times = None if timeline is None else JobTimes(timeline)
-    writer = _Writer(job, times)
+    writer = _TraceWriter(job, times)
     files = [writer.file(rank) for rank in range(job.topology.size)]
     folder = Path(path)
     try:
@@ -100,35 +95,35 @@ def write_trace(
 
 
 class _Item(NamedTuple):
-    """A step of a rank; of a call its number and the part in which the rank is."""
+    """A step of a rank; for a call with its number and the rank's part."""
 
     step: Step
     number: int = -1
     part: tuple[JobGroup, Plan] | None = None
 
 
-class _Writer:
-    """Makes the files, rank by rank."""
+class _TraceWriter:
+    """The files of a job, and what its ranks share: groups, tags, attributes of calls."""
 
     def __init__(self, job: Job, times: JobTimes | None) -> None:
-        self._job, self._times = job, times
-        self._messages = messages()
+        self.job, self.times = job, times
+        self._metadata, self.node = messages()
         self._names: dict[Communicator, str] = {}
         self._tags: dict[tuple[int, int], dict[Communicator, int]] = {}
         self._attributes: dict[object, list[Any]] = {}
-        self._items: list[list[_Item]] = [[] for _ in range(job.topology.size)]
+        self.items: list[list[_Item]] = [[] for _ in range(job.topology.size)]
         calls = 0
         for step in job.steps:
-            if not isinstance(step, Run):
+            if not isinstance(step, Communicate):
                 item = _Item(step)
                 for rank in step.ranks.tolist():
-                    self._items[rank].append(item)
+                    self.items[rank].append(item)
                 continue
             for part in step.parts:
                 members = np.intersect1d(part[0].members, step.ranks)
                 item = _Item(step, calls, part)
                 for rank in members.tolist():
-                    self._items[rank].append(item)
+                    self.items[rank].append(item)
                 if len(members) and not _is_message(part[1].op):
                     self._name(part[0])
             calls += 1
@@ -136,37 +131,18 @@ class _Writer:
 
     def file(self, rank: int) -> bytes:
         """Return the file of a rank."""
-        metadata = self._messages.metadata(version=_VERSION)
-        metadata.attr.add(name=STREAMS).string_list.values.extend(self._job.stream_names)
+        metadata = self._metadata(version=_VERSION)
+        metadata.attr.add(name=STREAMS).string_list.values.extend(self.job.stream_names)
         found = [metadata, *self._groups(rank)]
         found += _Rank(self, rank, len(found) - 1).nodes()
         self.nodes += len(found) - 1
         return b"".join(_framed(message.SerializeToString(deterministic=True)) for message in found)
 
-    @property
-    def node(self) -> Any:
-        """The class of nodes."""
-        return self._messages.node
-
-    @property
-    def job(self) -> Job:
-        """The job."""
-        return self._job
-
-    @property
-    def times(self) -> JobTimes | None:
-        """When everything begins and ends, where that is known."""
-        return self._times
-
-    def items(self, rank: int) -> list[_Item]:
-        """Return the steps of a rank."""
-        return self._items[rank]
-
     def _name(self, group: JobGroup) -> str:
-        """Return the number of a communicator's process group, a text; 0 is everybody."""
+        """Return the number of a communicator's process group, as text; 0 has all ranks."""
         who = group.communicator
         if who not in self._names:
-            size = self._job.topology.size
+            size = self.job.topology.size
             is_world = who.parent is None and np.array_equal(group.members, np.arange(size))
             taken = WORLD in self._names.values()
             others = len(self._names) + 1 - taken
@@ -174,14 +150,14 @@ class _Writer:
         return self._names[who]
 
     def tag(self, group: JobGroup, source: int, destination: int) -> int:
-        """Return what tells messages of a communicator from those that others send likewise."""
+        """Return the tag of a communicator's messages between two ranks."""
         known = self._tags.setdefault((source, destination), {})
         return known.setdefault(group.communicator, len(known))
 
     def _groups(self, rank: int) -> Iterator[Any]:
-        """Yield the node that says the process groups of a rank, as PyTorch does."""
+        """Yield the node with the process groups of a rank, as PyTorch writes it."""
         mine: dict[str, dict[str, object]] = {}
-        for item in self._items[rank]:
+        for item in self.items[rank]:
             if item.part is not None and not _is_message(item.part[1].op):
                 group = item.part[0]
                 name = self._name(group)
@@ -194,11 +170,14 @@ class _Writer:
             yield node
 
     def attributes(self, group: JobGroup, op: OpParam) -> list[Any]:
-        """Return what every rank of a group says of a call."""
+        """Return the attributes of a call, the same at every rank of a group."""
         key = group.communicator, op
         if key not in self._attributes:
             said = _said(op, len(group.members), self._name(group))
-            self._attributes[key] = list(self.node(attr=_attributes(said)).attr)
+            attributes = [
+                {"name": name, _FIELDS[type(value)]: value} for name, value in said.items()
+            ]
+            self._attributes[key] = list(self.node(attr=attributes).attr)
         return self._attributes[key]
 
 
@@ -213,18 +192,18 @@ def _group(name: str, group: JobGroup) -> dict[str, object]:
 
 
 class _Rank:
-    """Makes the nodes of one rank."""
+    """The nodes of one rank."""
 
-    def __init__(self, writer: _Writer, rank: int, first: int) -> None:
+    def __init__(self, writer: _TraceWriter, rank: int, first: int) -> None:
         self._writer, self._rank, self._next = writer, rank, first
         self._frontier: dict[int, tuple[int, ...]] = {}
-        """By stream: the nodes that are over before what is issued on it next."""
+        """By stream: the nodes that its next node depends on."""
         self._events: dict[Event, tuple[int, ...]] = {}
         self._kernels: dict[int, int] = {}
 
     def nodes(self) -> Iterator[Any]:
-        """Yield them, each behind those that it depends on."""
-        items = self._writer.items(self._rank)
+        """Yield nodes in topological order."""
+        items = self._writer.items[self._rank]
         while items:
             left: list[_Item] = []
             stuck: set[int] = set()
@@ -295,12 +274,12 @@ class _Rank:
 
 
 def _is_message(op: OpParam) -> bool:
-    """Whether a call is one message, which its two ends send and receive."""
+    """True for a call that is one message between two ranks."""
     return op.name in ("send_recv", "batch_send_recv") and len(op.pairs) == 1
 
 
 def _said(op: OpParam, ranks: int, group: str) -> dict[str, object]:
-    """Return the attributes of a call; ParameterError for one that Chakra has no word for."""
+    """Return the attributes of a call; ParameterError for one that Chakra has no node for."""
     if _is_message(op) and ranks == 2 and op.pairs[0][0] != op.pairs[0][1]:
         count = op.pairs[0][2] if len(op.pairs[0]) > 2 else op.count
         size, said = count * op.unit, dict[str, object]()
@@ -321,20 +300,8 @@ def _said(op: OpParam, ranks: int, group: str) -> dict[str, object]:
     return said
 
 
-def _attributes(said: dict[str, object]) -> Iterable[dict[str, object]]:
-    """Return attributes as a node takes them."""
-    fields: Sequence[tuple[type, str]] = (
-        (bool, "bool_val"),
-        (int, "int64_val"),
-        (str, "string_val"),
-    )
-    for name, value in said.items():
-        field = next(field for kind, field in fields if isinstance(value, kind))
-        yield {"name": name, field: value}
-
-
 def _framed(data: bytes) -> bytes:
-    """Return a message behind its length."""
+    """Return a message behind its length, a varint."""
     length, head = len(data), bytearray()
     while length > 0x7F:
         head.append(length & 0x7F | 0x80)

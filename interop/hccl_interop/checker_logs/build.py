@@ -20,29 +20,24 @@ op.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import chain
-from typing import Any
 
 from hccl_interop.checker_logs.lines import LoggedSlice, LoggedTask
 from hccl_interop.checker_logs.operation import FoundOp
 from hccl_py.documents.checks import defect
-from hccl_py.enums import LinkKind
-from hccl_py.formats.checks import LIMIT
-from hccl_py.formats.json_read import from_value
-from hccl_py.formats.models import FORMAT
-from hccl_py.formats.op import op_object
+from hccl_py.enums import LinkKind, TaskKind
 from hccl_py.operators import make_operator
+from hccl_py.program.builder import BufferSlice, ProgramBuilder, TaskNote, TaskStream
+from hccl_py.program.limits import LIMIT
 from hccl_py.program.program import Program
 
 Queues = Sequence[Sequence[Sequence[LoggedTask]]]
 """Tasks, [rank][queue][index]."""
 
-NOTIFY_NAMES = ["Ack", "DataSignal", "DataAck", "notify of Post"]
+NOTIFY_NAMES = ("Ack", "DataSignal", "DataAck", "notify of Post")
 
 BUFFERS = {
     "INPUT": "IN",
@@ -60,12 +55,13 @@ INDEXED_TAGS = ("POST", "WAIT")
 _TOPICS = 1 << 12
 """Topics up to here keep their numbers."""
 
-_KINDS = {LinkKind.SDMA: "sdma", LinkKind.RDMA: "rdma"}
-_NAMES = {
-    "Read": "read",
-    "Write": "write",
-    "ReadReduce": "read_reduce",
-    "WriteReduce": "write_reduce",
+_KINDS = {
+    "LocalCopy": TaskKind.COPY,
+    "LocalReduce": TaskKind.REDUCE,
+    "Read": TaskKind.READ,
+    "ReadReduce": TaskKind.READ_REDUCE,
+    "Write": TaskKind.WRITE,
+    "WriteReduce": TaskKind.WRITE_REDUCE,
 }
 
 
@@ -75,7 +71,7 @@ def all_tasks(queues: Queues) -> Iterator[LoggedTask]:
 
 
 def check_tasks(queues: Queues) -> None:
-    """Refuse what no program could say: peers, memory and notifies that do not exist."""
+    """Refuse peers, memory and notifies that do not exist."""
     ranks = len(queues)
     for task in all_tasks(queues):
         place = f"line {task.line}"
@@ -99,7 +95,7 @@ def check_tasks(queues: Queues) -> None:
 
 
 def extents(queues: Queues) -> list[dict[str, int]]:
-    """Return where in each buffer, by the program's names, the last byte ends that tasks touch, of
+    """Return the end of the last byte that tasks touch in each buffer, by the program's names, of
     every rank.
     """
     found: list[dict[str, int]] = [defaultdict(int) for _ in queues]
@@ -116,29 +112,19 @@ def build(
     """Return the program of a test whose `extents` are `sizes`; without an op where `found` is
     open.
     """
-    rows: dict[str, dict[str, list[list[Any]]]] = {}
-    links, place = _Links(queues), cache(_place)  # slices repeat, and lists of them are read only
+    links = _Links(queues)
+    names = () if links.are_numbered else NOTIFY_NAMES
+    builder = ProgramBuilder(found.op, len(queues), name, notify_names=names)
+    for buffer, bytes_of in _buffers(sizes, found).items():
+        builder.buffer(buffer, bytes_of)
+    links.add_to(builder)
     for rank, streams in enumerate(queues):
         topics = _Topics(streams)
-        rows[str(rank)] = {
-            str(stream): [
-                [*_row(task, links, topics, place), _note(task, file, topics)] for task in tasks
-            ]
-            for stream, tasks in enumerate(streams)
-            if tasks
-        }
-    document = {
-        "format": FORMAT,
-        "executor": name,
-        "op": json.loads(json.dumps(op_object(found.op))),
-        "ranks": len(queues),
-        "buffers": _buffers(sizes, found),
-        "notify_names": [] if links.are_numbered else NOTIFY_NAMES,
-        "links": links.documents(),
-        "tasks": rows,
-    }
-    program = from_value(document, file)
-    return replace(program, has_op=not found.open)
+        for number, tasks in enumerate(streams):
+            stream = builder.stream(rank, number)
+            for task in tasks:
+                _write(stream, task, links, topics, TaskNote(source=f"{file}:{task.line}"))
+    return replace(builder.build(), has_op=not found.open)
 
 
 def _memory(task: LoggedTask) -> Iterator[tuple[LoggedSlice, int]]:
@@ -149,16 +135,19 @@ def _memory(task: LoggedTask) -> Iterator[tuple[LoggedSlice, int]]:
             yield part, task.peer if side == remote else task.rank
 
 
-def _buffers(sizes: Sequence[Mapping[str, int]], found: FoundOp) -> dict[str, dict[str, int]]:
-    common: dict[str, int] = defaultdict(int)
+def _buffers(sizes: Sequence[Mapping[str, int]], found: FoundOp) -> dict[str, list[int]]:
+    """Return the bytes of buffers by rank: as many as tasks of any rank touch, but for IN and OUT
+    of a known op.
+    """
+    ranks = len(sizes)
+    most = {"IN": 0, "OUT": 0}
     for of_rank in sizes:
         for name, end in of_rank.items():
-            common[name] = max(common[name], end)
-    buffers = {str(rank): {"IN": 0, "OUT": 0} | common for rank in range(len(sizes))}
+            most[name] = max(most.get(name, 0), end)
+    buffers = {name: [end] * ranks for name, end in most.items()}
     if not found.open:
-        inputs, outputs = make_operator(found.op.name).user_bytes(found.op, len(sizes))
-        for rank in range(len(sizes)):
-            buffers[str(rank)] |= {"IN": int(inputs[rank]), "OUT": int(outputs[rank])}
+        inputs, outputs = make_operator(found.op.name).user_bytes(found.op, ranks)
+        buffers |= {"IN": inputs.tolist(), "OUT": outputs.tolist()}
     return buffers
 
 
@@ -191,12 +180,12 @@ class _Links:
 
     @property
     def are_numbered(self) -> bool:
-        """Whether notifies have numbers instead of names."""
+        """True if notifies have numbers instead of names."""
         return bool(self._index)
 
-    def name(self, task: LoggedTask) -> str:
-        """Return how a task names its link."""
-        return f"link:{self._numbers[_key(task)]}"
+    def number(self, task: LoggedTask) -> int:
+        """Return the builder's number of a task's link."""
+        return self._numbers[_key(task)]
 
     def notify(self, task: LoggedTask) -> int:
         """Return the index of the notify that a task posts or waits for."""
@@ -204,19 +193,16 @@ class _Links:
             return self._index[_end(task)][task.topic]
         return INDEXED if task.tag in INDEXED_TAGS else NOTIFIES[task.notify]
 
-    def documents(self) -> list[dict[str, object]]:
-        """Return the objects of all links."""
-        return [
-            {
-                "id": number,
-                "ranks": list(key[:2]),
-                "kind": _KINDS[key[2]],
-                "notifies": self._notifies[key],
-                "plane": key[2].name,
-                "exports": {str(r): sorted(names) for r, names in self._shown[key].items()},
-            }
-            for key, number in self._numbers.items()
-        ]
+    def add_to(self, builder: ProgramBuilder) -> None:
+        """Add all links to a builder, which numbers them in this order."""
+        for key in self._numbers:
+            builder.link(
+                *key[:2],
+                key[2],
+                plane=key[2].name,
+                notifies=self._notifies[key],
+                exports={rank: sorted(names) for rank, names in self._shown[key].items()},
+            )
 
 
 _Key = tuple[int, int, LinkKind]
@@ -257,35 +243,31 @@ class _Topics:
         return self._owner[topic], self._index[topic]
 
 
-_Placed = Callable[[LoggedSlice | None], list[object]]
-
-
-def _row(task: LoggedTask, links: _Links, topics: _Topics, place: _Placed) -> list[Any]:
-    """Return a task as program files have it."""
-    reduce = [] if task.reduce is None else [task.reduce.spelling]
-    if task.name == "LocalCopy":
-        return ["copy", place(task.src), place(task.dst)]
-    if task.name == "LocalReduce":
-        return ["reduce", *reduce, place(task.src), place(task.dst)]
+def _write(
+    stream: TaskStream, task: LoggedTask, links: _Links, topics: _Topics, note: TaskNote
+) -> None:
+    """Append a task of a log to its stream."""
     if task.name == "LocalPostTo":
-        return ["local_post", *topics[task.topic]]
-    if task.name == "LocalWaitFrom":
-        return ["local_wait", topics[task.topic][1]]
-    if task.name in ("Post", "Wait"):
-        return [task.name.lower(), links.name(task), links.notify(task)]
-    return [_NAMES[task.name], links.name(task), *reduce, place(task.src), place(task.dst)]
+        stream.local_post(*topics[task.topic], note)
+    elif task.name == "LocalWaitFrom":
+        owner, index = topics[task.topic]
+        stream.local_wait(index, note, owner=owner)
+    elif task.name == "Post":
+        stream.post(links.number(task), links.notify(task), note)
+    elif task.name == "Wait":
+        stream.wait(links.number(task), links.notify(task), note)
+    else:
+        stream.move(
+            _KINDS[task.name],
+            _place(task.src),
+            _place(task.dst),
+            note,
+            link=None if task.link is None else links.number(task),
+            dtype=task.dtype,
+            reduce=task.reduce,
+        )
 
 
-def _note(task: LoggedTask, file: str, topics: _Topics) -> dict[str, object]:
-    """Return the object at the end of a task."""
-    note: dict[str, object] = {"source": f"{file}:{task.line}"}
-    if task.name == "LocalWaitFrom" and topics[task.topic][0] != task.queue:
-        note["owner"] = topics[task.topic][0]
-    if task.dtype is not None:
-        note["dtype"] = task.dtype.value
-    return note
-
-
-def _place(part: LoggedSlice | None) -> list[object]:
+def _place(part: LoggedSlice | None) -> BufferSlice:
     assert part is not None
-    return [BUFFERS[part.buffer], part.offset, part.size]
+    return BUFFERS[part.buffer], part.offset, part.size

@@ -61,13 +61,13 @@ class LoggedTask(NamedTuple):
 
 
 class RankStart(NamedTuple):
-    """Where a rank begins."""
+    """The line with which a rank begins."""
 
     rank: int
 
 
 class QueueStart(NamedTuple):
-    """Where a queue begins, and how many tasks it has; -1 where the log does not say that."""
+    """The line with which a queue begins, and its number of tasks; -1 where the log lacks it."""
 
     queue: int
     tasks: int = -1
@@ -101,7 +101,7 @@ _HINT = "Was the log cut, or did two processes write into it?"
 
 
 def _forms(number: str, signal: str) -> dict[str, re.Pattern[str]]:
-    """Return what stands in the brackets of every kind of task."""
+    """Return the members in the brackets of every kind of task."""
     local = f"{_slice('src', number)}, {_slice('dst', number)}"
     remote = f"{_slice('local', number)}, {_slice('remote', number)}"
     moves, reduces = f"{_PEER}, {_LINK}, {remote}", f"{_PEER}, {_LINK}, {_REDUCES}, {remote}"
@@ -122,7 +122,7 @@ def _forms(number: str, signal: str) -> dict[str, re.Pattern[str]]:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a log is written: the form of the lines of a rank, of a queue, of a task, each with what
+    """The form of a log: the form of the lines of a rank, of a queue, of a task, each with what
     it begins with; `inside` finds a task behind something else, `first` is the first line of what a
     test prints. `says_passed` tells whether the checker says so when all its checks are passed.
     """
@@ -146,7 +146,7 @@ class LineReader:
         self._known: dict[tuple[str, str], _Members] = {}
 
     def read(self, line: bytes, number: int) -> LoggedTask | RankStart | QueueStart | None:
-        """Return what a line says; None for one that says nothing about tasks. FileError for a task
+        """Return the item of a line; None for one that is not about tasks. FileError for a task
         that is broken, or of a kind that is not read.
         """
         dialect, text = self._dialect, line.rstrip(b"\r\n").decode("ascii", "backslashreplace")
@@ -176,7 +176,7 @@ _MOST_KNOWN = 1 << 16
 
 
 class _Members(NamedTuple):
-    """What stands in the brackets of a task: the members of `LoggedTask` from `peer` on."""
+    """The brackets of a task: the members of `LoggedTask` from `peer` on."""
 
     peer: int
     link: LinkKind | None

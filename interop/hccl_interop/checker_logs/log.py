@@ -33,7 +33,7 @@ from hccl_py.documents.checks import defect
 from hccl_py.documents.disk import PathLike, check_regular, format_path, refusal
 from hccl_py.documents.kind import FileKind, named
 from hccl_py.errors import FileError, ProgramFileError
-from hccl_py.formats.checks import MAX_NUMBER, MAX_RANKS
+from hccl_py.program.limits import MAX_NUMBER, MAX_RANKS
 
 LOG = FileKind(
     noun="log of HCCL's checker",
@@ -61,7 +61,7 @@ _MARKS = (b"[ RUN      ] ", b"[==========] Running", *(dialect.first for dialect
 
 
 class Said(NamedTuple):
-    """What HCCL's checker said, and on which line."""
+    """An error that HCCL's checker printed, and its line."""
 
     line: int
     text: str
@@ -87,7 +87,7 @@ class LoggedTest:
 
     @property
     def verdict(self) -> str:
-        """What HCCL's checker made of it, in a word or two."""
+        """The verdict of HCCL's checker in a word or two."""
         if self.errors:
             return "failed"
         silent = not self.dialect.says_passed and self.result == "OK"
@@ -179,7 +179,7 @@ def _expect(line: int, what: str, found: int, expected: int) -> None:
 
 
 def is_log(path: PathLike) -> bool:
-    """Whether a file begins as a log does; it need not end in .log."""
+    """Return True if a file begins as a log does; it need not end in .log."""
     try:
         check_regular(path, "read")
         with open(path, "rb") as file:
@@ -190,7 +190,7 @@ def is_log(path: PathLike) -> bool:
 
 
 def read_log(path: PathLike) -> CheckerLog:
-    """Return what is in a log. ProgramFileError where it cannot be read, or no test prints tasks;
+    """Return the tests of a log. ProgramFileError where it cannot be read, or no test prints tasks;
     lines that are broken are found where a test's tasks are asked for.
     """
     name = f"{format_path(path):.200}"
@@ -198,7 +198,7 @@ def read_log(path: PathLike) -> CheckerLog:
 
 
 def _log(path: str, name: str) -> CheckerLog:
-    reader = _Reader()
+    reader = _LogReader()
     with _opened(path) as file:
         begin = 0
         while line := file.readline(_LONGEST):
@@ -231,7 +231,7 @@ def _skip_rest(file: BinaryIO, line: bytes) -> int:
     return skipped
 
 
-class _Reader:
+class _LogReader:
     """Goes through a log; what is on its lines is read by `lines.py`, later."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Which op a test calls, as far as its log tells.
+"""The op that a test calls, as far as its log tells.
 
     op         the word in the test's name: AllReduceTest.allreduce_four_ranks
     dtype      what its tasks reduce; where none does, bytes
@@ -6,8 +6,8 @@
     count      the least that holds all that tasks touch in INPUT and OUTPUT
 
 Neither a root, nor the amounts of v-ops, nor the pairs of send_recv are printed. What is stated
-beside the log goes before what the log says. Where something is left open, the program has no op:
-what it leaves in its outputs is not judged.
+beside the log goes before what the log says. Where something is left open, the program has no op,
+and its results are not judged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class TouchedBytes(NamedTuple):
-    """How many bytes of its INPUT and OUTPUT the rank that touches most does touch."""
+    """Bytes of INPUT and OUTPUT that tasks touch, of the rank that touches most."""
 
     input: int
     output: int
@@ -51,7 +51,7 @@ class TouchedBytes(NamedTuple):
 
 @dataclass(frozen=True)
 class FoundOp:
-    """An op; `open` says what of it nobody says, "" where all is known."""
+    """An op; `open` says what is not known about it, "" where all is known."""
 
     op: OpParam
     open: str = ""
@@ -103,7 +103,7 @@ def found_op(
 
 
 def _nothing(dtype: DataType) -> OpParam:
-    """Return what stands where an op is not known."""
+    """Return the parameters that stand in place of an op that is not known."""
     return OpParam("send_recv", 0, dtype)
 
 

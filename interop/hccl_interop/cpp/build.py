@@ -1,9 +1,9 @@
-"""From a project to two shared objects, and the recorder, all kept in a cache by their contents.
+"""The build of a project: two shared objects, and the recorder, in a cache keyed by contents.
 
-A file is compiled again when it, a file that it includes, our own headers, the flags or the
-compiler have changed, or when the project has other headers, and never otherwise. Objects carry
-paths relative to the folder, so a copy of a project shares them. Files are written under other
-names and moved when they are whole: builds that run at the same time do not see each other.
+A file is compiled again if and only if it, a file that it includes, our own headers, the flags or
+the compiler have changed, or the project has got or lost a header. Objects have paths relative to
+the folder, so a copy of a project shares them. Files are written under temporary names and moved
+when they are complete: concurrent builds do not disturb each other.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _AUTHORS = ("-O0", "-g1", "-gdwarf-4", "-fPIC", "-w", *_LANGUAGE)
 _OURS = ("-O0", *_LANGUAGE)
 
 _DEFINES = {"host": ("-DHOST_COMPILE",), "device": ()}
-"""What the builds of HCCL's examples define."""
+"""Macros that the builds of HCCL's examples define."""
 
 _COMMON = """\
 #include "acl/acl_rt.h"
@@ -44,7 +44,7 @@ _COMMON = """\
 #include "hccl/hccl_res_expt.h"
 #include "hcomm_primitives.h"
 """
-"""What nearly every file of an op includes, compiled once."""
+"""Headers that nearly every file of an op includes, compiled once."""
 
 _KEPT = 600
 """Files of projects that the cache keeps; the least recently used go first."""
@@ -53,11 +53,11 @@ _KEPT_OF_OURS = 4
 """Recorders, and precompiled headers, that it keeps: each compiler and release has its own."""
 
 _GIVEN_UP = 3600
-"""Seconds after which nobody goes on with what a build has begun."""
+"""Seconds after which a folder of an unfinished build is abandoned."""
 
 
-class BuildError(SourceError):
-    """The compiler refuses the code; `output` is what it says."""
+class CompilerError(SourceError):
+    """The compiler refuses the code; `output` has its messages."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Built:
 
 
 def cores() -> int:
-    """Return how many processes can run at once."""
+    """Return the number of usable cores."""
     return len(os.sched_getaffinity(0))
 
 
@@ -82,7 +82,7 @@ def default_cache(environment: Mapping[str, str]) -> Path:
 
 @dataclass(frozen=True)
 class Builder:
-    """A compiler and a cache. `compiled` lists what was compiled and not taken from the cache."""
+    """A compiler and a cache; `compiled` lists the sources that the cache did not have."""
 
     compiler: tuple[str, ...]
     cache: Path
@@ -90,7 +90,7 @@ class Builder:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Builder:
-        """Return the user's: $CXX or g++, and the cache folder of the user.
+        """Return the builder with $CXX or g++, and the user's cache folder.
 
         Raises NotSupportedError where there is no such compiler.
         """
@@ -109,7 +109,7 @@ class Builder:
         return cls(command, default_cache(environment))
 
     def build(self, project: CppProject) -> Built:
-        """Return what a project is recorded with; BuildError where the compiler refuses it."""
+        """Return recorder and shared objects; CompilerError where the compiler refuses a source."""
         self._open_cache()
         headers = _names_of_headers(project)
         sources = {part: getattr(project, part) for part in ("host", "device")}
@@ -119,7 +119,7 @@ class Builder:
             _ = self._common  # all files need it
             made = pool.map(lambda job: self._object(project, job[0], job[1], headers), jobs)
             objects = list(zip(jobs, list(made), strict=True))
-            ours = recorder.result()  # a compiler that is none fails here
+            ours = recorder.result()  # fails first where $CXX is no compiler
             _raise_refused(project, [found for _, found in objects if isinstance(found, _Refused)])
             linked = [
                 self._linked([found for job, found in objects if job[0] == part], part)
@@ -130,7 +130,7 @@ class Builder:
         return built
 
     def _open_cache(self) -> None:
-        """Make the cache's folder; ParameterError where nothing can be kept in it."""
+        """Make the cache's folder; ParameterError where it is not writable."""
         try:
             self.cache.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.cache):
@@ -144,7 +144,7 @@ class Builder:
     def _compile(
         self, arguments: Sequence[str], cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run the compiler; what it quotes of the code may be in any encoding."""
+        """Run the compiler; code in its messages may be in any encoding."""
         try:
             return subprocess.run(
                 [*self.compiler, *arguments],
@@ -161,12 +161,12 @@ class Builder:
 
     @cached_property
     def _identity(self) -> str:
-        """What distinguishes compilers."""
+        """The command and version of the compiler."""
         return repr(self.compiler) + self._compile(["--version"]).stdout
 
     @cached_property
     def _common(self) -> tuple[str, str]:
-        """A folder with the precompiled header, and the key of all that is in it."""
+        """A folder with the precompiled header, and the key of its contents."""
         key = _key(self._identity, _AUTHORS, _COMMON, *_contents(INCLUDE.rglob("*.h")))
         folder = self.cache / f"common-{key}"
 
@@ -181,25 +181,12 @@ class Builder:
         return str(folder), key
 
     def _recorder(self) -> Path:
-        key = _key(
-            self._identity, _OURS, *_contents([*INCLUDE.rglob("*.h"), *RECORDER.glob("*.?pp")])
-        )
-        path = self.cache / f"recorder-{key}"
+        sources = [*INCLUDE.rglob("*.h"), *RECORDER.glob("*.?pp")]
+        path = self.cache / f"recorder-{_key(self._identity, _OURS, *_contents(sources))}"
         if not _is_there(path):
             source = str(RECORDER / "recorder.cpp")
-            self._ours(
-                path,
-                lambda place: [
-                    *_OURS,
-                    *_our_includes(),
-                    source,
-                    "-rdynamic",
-                    "-ldl",
-                    "-o",
-                    str(place),
-                ],
-                "the recorder",
-            )
+            command = [*_OURS, *_our_includes(), source, "-rdynamic", "-ldl", "-o"]
+            self._ours(path, lambda place: [*command, str(place)], "the recorder")
         return path
 
     def _object(
@@ -227,17 +214,19 @@ class Builder:
                 return _Refused(source, done.stderr)
             path = self._known(key, included, project)
             if path is None:
-                return _Refused(source, f"{source}: what it includes has gone meanwhile\n")
+                return _Refused(source, f"{source}: a file that it includes has gone meanwhile\n")
             _move(included, self._included(key))
             _move(place, path)
         return path
 
     def _included(self, key: str) -> Path:
-        """Return where the compiler's list of what a source includes is kept."""
+        """Return the path of the compiler's list of included files of a source."""
         return self.cache / f"{key}.d"
 
     def _known(self, key: str, included: Path, project: CppProject) -> Path | None:
-        """Return the object of a source and of all that a list says it includes, as it is now."""
+        """Return the object of a source, keyed by the present contents of the listed files; None
+        where one is missing.
+        """
         ours = (f"{INCLUDE}{os.sep}", f"{self.cache}{os.sep}")
         try:
             listed = _listed(included.read_text("utf-8", "surrogateescape"))
@@ -248,23 +237,21 @@ class Builder:
 
     def _linked(self, objects: Sequence[object], part: str) -> Path:
         names = [str(path) for path in objects]
-        path = (
-            self.cache / f"{part}-{_key(self._identity, *(os.path.basename(n) for n in names))}.so"
-        )
+        key = _key(self._identity, *map(os.path.basename, names))
+        path = self.cache / f"{part}-{key}.so"
         if not _is_there(path):
-            done = self._run(
-                path, lambda place: ["-shared", *names, "-Wl,-z,lazy", "-o", str(place)], self.cache
-            )
+            command = ["-shared", *names, "-Wl,-z,lazy", "-o"]
+            done = self._run(path, lambda place: [*command, str(place)], self.cache)
             if done.returncode:
-                raise BuildError(f"The {part} part cannot be linked.", _HINT, done.stderr)
+                raise CompilerError(f"The {part} part cannot be linked.", _HINT, done.stderr)
         return path
 
     def _ours(self, path: Path, command: Callable[[Path], list[str]], what: str) -> None:
-        """Compile what is ours: where that fails, the compiler is not one that we know."""
+        """Compile a file of hccl-py; CompilerError blames the compiler where that fails."""
         self.compiled.append(what)
         done = self._run(path, command, self.cache)
         if done.returncode:
-            raise BuildError(
+            raise CompilerError(
                 f"{' '.join(self.compiler)} cannot compile {what}.",
                 "Use g++ 8 or newer, or set CXX to one.",
                 done.stderr,
@@ -273,7 +260,7 @@ class Builder:
     def _run(
         self, path: Path, command: Callable[[Path], list[str]], cwd: Path
     ) -> subprocess.CompletedProcess[str]:
-        """Make a file or folder beside its place, and move it there once it is whole."""
+        """Make a file or folder under a temporary name, and move it once it is complete."""
         with tempfile.TemporaryDirectory(dir=self.cache, prefix="new-") as new:
             place = Path(new) / path.name
             arguments = command(place)
@@ -285,7 +272,7 @@ class Builder:
         return done
 
     def _prune(self) -> None:
-        """Forget what has not been used for longest, and what builds that were killed have left."""
+        """Remove the least recently used entries, and folders of builds that were killed."""
         entries = list(self.cache.iterdir())
         _forget((path for path in entries if path.suffix in (".o", ".so", ".d")), _KEPT, _KEPT // 2)
         for ours in ("recorder-", "common-"):
@@ -295,7 +282,7 @@ class Builder:
 
 
 def _used(path: Path) -> float:
-    """Return when an entry of the cache was used last; 0 for one that is gone."""
+    """Return the time of an entry's last use; 0 for one that is gone."""
     try:
         return path.stat().st_mtime
     except OSError:
@@ -303,8 +290,8 @@ def _used(path: Path) -> float:
 
 
 def _forget(entries: Iterable[Path], most: int, kept: int | None = None) -> None:
-    """Remove what has not been used for longest where there are more than `most` entries, so that
-    `kept` stay, by default as many.
+    """Remove the least recently used of more than `most` entries until `kept`, by default `most`,
+    stay.
     """
     found = sorted(entries, key=_used, reverse=True)
     if len(found) <= most:
@@ -317,7 +304,7 @@ def _forget(entries: Iterable[Path], most: int, kept: int | None = None) -> None
 
 
 def _move(place: Path, path: Path) -> None:
-    """Put what is whole where it belongs, unless another build has done so meanwhile."""
+    """Move a complete file, unless another build has done so meanwhile."""
     try:
         os.replace(place, path)
     except OSError:
@@ -325,12 +312,12 @@ def _move(place: Path, path: Path) -> None:
             raise
 
 
-_HINT = "What the compiler says stands above."
+_HINT = "The compiler's messages stand above."
 
 
 @dataclass(frozen=True)
 class _Refused:
-    """A source that the compiler does not take."""
+    """A source that the compiler refuses, with its messages."""
 
     source: str
     output: str
@@ -341,7 +328,7 @@ def _raise_refused(project: CppProject, refused: Sequence[_Refused]) -> None:
         return
     names = ", ".join(os.path.join(project.name, one.source) for one in refused)
     total = len(project.host) + len(project.device)
-    raise BuildError(
+    raise CompilerError(
         f"{len(refused)} of {total} files cannot be compiled: {names}.",
         _HINT,
         "".join(one.output for one in refused),
@@ -353,7 +340,7 @@ def _our_includes() -> list[str]:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether the cache has an entry, which counts as used."""
+    """True if the cache has an entry, which counts as used."""
     try:
         os.utime(path)
     except OSError:
@@ -368,7 +355,7 @@ def _listed(rule: str) -> list[str]:
 
 
 def _names_of_headers(project: CppProject) -> list[str]:
-    """Return the project's headers: a new one may stand before another of its name."""
+    """Return the project's headers: a new one may hide another of its name."""
     names = set[str]()
     for part in project.include:
         folder = project.folder / part

@@ -1,4 +1,4 @@
-"""What went wrong while an op was recorded, as findings of the verifier's kind."""
+"""Complaints of the recorder as findings of the verifier's kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from hccl_interop.cpp.lines import Lines
+from hccl_interop.cpp.lines import SourceLines
 from hccl_interop.cpp.merge import Meeting
 from hccl_interop.cpp.traces import Complaint, RankTrace, Traces
 from hccl_py.values import IntArray
@@ -40,8 +40,8 @@ _HINTS = {
 _NO_LINE = "Nothing tells the line: look for calls of exit, and at what the code has printed."
 
 
-def findings_of(traces: Traces, lines: Lines, entry: str) -> Iterator[Finding]:
-    """Yield what the recorder found, and ranks that ended without a word."""
+def findings_of(traces: Traces, lines: SourceLines, entry: str) -> Iterator[Finding]:
+    """Yield the recorder's complaints, and ranks whose process ended without one."""
     for trace in (traces.loading, *traces.ranks):
         trace.complaints.extend(_silent_end(trace, entry))
     complaints = [
@@ -57,53 +57,61 @@ def findings_of(traces: Traces, lines: Lines, entry: str) -> Iterator[Finding]:
 
 
 def _silent_end(trace: RankTrace, entry: str) -> Iterator[Complaint]:
-    """Yield what is to say of a rank that is gone, and left no word of it."""
+    """Yield a complaint for a rank whose process ended without a result or a complaint."""
     if not trace.was_run or trace.result is not None or trace.complaints:
         return
     where = f"inside {entry}" if trace.rank >= 0 else "in a constructor"
     message = (
         f"The process ended {where}: exit, _exit, a function that is defined nowhere, or a signal "
-        "that nobody can catch"
+        "that cannot be caught"
     )
     yield Complaint("CODE_CRASHED", 0, 0, message)
 
 
-def _finding(rank: int, complaint: Complaint, lines: Lines) -> Finding:
+def _finding(rank: int, complaint: Complaint, lines: SourceLines) -> Finding:
     who = f"Rank {rank}" if rank >= 0 else "Loading the op"
     again = f", in call {complaint.call + 1}" if complaint.call else ""
-    message = f"{who}{again}: {complaint.message}. {lines.above(complaint.stack)}"
-    source = lines.line(complaint.stack)
-    is_lost = source is None and complaint.name == "CODE_CRASHED"
+    message = f"{who}{again}: {complaint.message}."
+    ranks = (rank,) if rank >= 0 else ()
+    return _at_stack(complaint.name, message, complaint.stack, ranks, lines)
+
+
+def _at_stack(
+    name: str, message: str, stack: int, ranks: tuple[int, ...], lines: SourceLines
+) -> Finding:
+    """Return a finding at the line of a stack, with its callers in the message."""
+    source = lines.line(stack)
+    is_lost = source is None and name == "CODE_CRASHED"
     return Finding(
-        name=complaint.name,
-        message=message.rstrip(),
-        hint=_NO_LINE if is_lost else _HINTS[complaint.name],
-        severity=CLASSES[complaint.name].severity,
-        ranks=(rank,) if rank >= 0 else (),
+        name=name,
+        message=f"{message} {lines.above(stack)}".rstrip(),
+        hint=_NO_LINE if is_lost else _HINTS[name],
+        severity=CLASSES[name].severity,
+        ranks=ranks,
         source=source,
     )
 
 
 @dataclass(frozen=True)
 class Callers:
-    """Where the line of every task was called from, and in which call of the op: `stacks[rank]` and
-    `calls[rank]` by stream and the task's place there.
+    """The stack of every task and its call of the op: `stacks[rank]` and `calls[rank]` by stream
+    and the task's index there.
     """
 
     stacks: Sequence[Sequence[IntArray]]
     calls: Sequence[Sequence[IntArray]]
-    lines: Lines
+    lines: SourceLines
 
     @classmethod
-    def of(cls, traces: Traces, lines: Lines) -> Callers:
+    def of(cls, traces: Traces, lines: SourceLines) -> Callers:
         """Keep the stacks and calls of all tasks."""
         ranks = traces.ranks
         stacks, calls = ([_by_thread(trace, what) for trace in ranks] for what in ("stack", "call"))
         return cls(stacks, calls, lines)
 
     def explained(self, finding: Finding) -> Finding:
-        """Return a finding that says where the line of its culprit was called from, and whether it
-        is one between two recorded calls.
+        """Return a finding with the callers of its culprit's line, marked if it is between two
+        recorded calls.
         """
         return self._with_calls(self._with_callers(finding))
 
@@ -130,7 +138,7 @@ def _by_thread(trace: RankTrace, what: str) -> list[IntArray]:
     return np.split(trace.tasks[what][order], np.cumsum(counts)[:-1])
 
 
-def one_sided_channels(meeting: Meeting, traces: Traces, lines: Lines) -> Iterator[Finding]:
+def one_sided_channels(meeting: Meeting, traces: Traces, lines: SourceLines) -> Iterator[Finding]:
     """Yield ONE_SIDED_CHANNEL for channels that only one of two ranks acquires."""
     groups: dict[int, list[tuple[int, int, int]]] = {}
     for rank, channel, peer in meeting.one_sided():
@@ -144,14 +152,7 @@ def one_sided_channels(meeting: Meeting, traces: Traces, lines: Lines) -> Iterat
             f"Rank {rank} acquires a channel to rank {peer} on layer {found.layer}, and rank "
             f"{peer} acquires none to rank {rank} that would meet it."
         )
-        return Finding(
-            name="ONE_SIDED_CHANNEL",
-            message=f"{message} {lines.above(found.stack)}".rstrip(),
-            hint=_HINTS["ONE_SIDED_CHANNEL"],
-            severity=CLASSES["ONE_SIDED_CHANNEL"].severity,
-            ranks=(rank, peer),
-            source=lines.line(found.stack),
-        )
+        return _at_stack("ONE_SIDED_CHANNEL", message, found.stack, (rank, peer), lines)
 
     for group in groups.values():
         yield _grouped(group, make)

@@ -1,7 +1,7 @@
-"""Return addresses become lines of the author's code: addr2line, once per shared object.
+"""Return addresses as lines of the author's code: addr2line, once per shared object.
 
-The innermost frame is the line of a task, its function the task's label; the frames above say where
-that function was called from.
+The innermost frame is the line of a task, its function the task's label; the frames above are its
+callers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hccl_interop.cpp.project import CppProject
 
 @dataclass(frozen=True)
 class Frame:
-    """A function of the author's, and a line in it as file:line."""
+    """A function of the author, and a line in it as file:line."""
 
     function: str
     line: str
@@ -30,18 +30,18 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Lines:
+class SourceLines:
     """The frames of every stack, innermost first."""
 
     stacks: Sequence[tuple[Frame, ...]]
 
     def line(self, stack: int) -> str | None:
-        """Return the line that a stack stands at."""
+        """Return the line of a stack's innermost frame."""
         frames = self.stacks[stack]
         return frames[0].line if frames else None
 
     def label(self, stack: int) -> str:
-        """Return the function that a stack stands in."""
+        """Return the function of a stack's innermost frame."""
         frames = self.stacks[stack]
         return frames[0].function if frames else ""
 
@@ -51,7 +51,7 @@ class Lines:
         return f"Called from {', '.join(map(str, frames))}." if frames else ""
 
 
-def lines_of(stacks: Sequence[tuple[str, ...]], built: Built, project: CppProject) -> Lines:
+def lines_of(stacks: Sequence[tuple[str, ...]], built: Built, project: CppProject) -> SourceLines:
     """Return the frames of stacks of addresses, those of the compiler's own headers left out;
     without addr2line there are none.
     """
@@ -60,7 +60,7 @@ def lines_of(stacks: Sequence[tuple[str, ...]], built: Built, project: CppProjec
     for letter, library in (("h", built.host), ("d", built.device)):
         mine = sorted(frame for frame in addresses if frame[0] == letter)
         known |= _resolved(mine, library, project)
-    return Lines([tuple(known[f] for f in stack if f in known) for stack in stacks])
+    return SourceLines([tuple(known[f] for f in stack if f in known) for stack in stacks])
 
 
 def _resolved(frames: Sequence[str], library: Path, project: CppProject) -> Mapping[str, Frame]:
@@ -80,18 +80,18 @@ def _resolved(frames: Sequence[str], library: Path, project: CppProject) -> Mapp
 
 
 _FOREIGN = ("??", "/usr/")
-"""How lines begin that are unknown, or none of the author's."""
+"""Beginnings of lines that are unknown, or of the compiler's headers."""
 
 
 def _line(place: str, project: CppProject) -> str:
-    """Return a line with its file as the user would name it."""
+    """Return a line with its file below the project's name."""
     file, _, number = place.partition(" (discriminator")[0].rpartition(":")
     return f"{os.path.normpath(os.path.join(project.name, file))}:{number}"
 
 
 _BRACKETS = re.compile(r"<[^<>]*>|\([^()]*\)")
 _AFTER = re.compile(r"(\[.*?\]|\s|\b(const|volatile)\b|&)+$")
-"""What may stand behind a function's parameters."""
+"""Qualifiers behind a function's parameters."""
 
 
 def _function(name: str) -> str:
@@ -109,7 +109,7 @@ def _function(name: str) -> str:
 
 
 def functions_of(library: Path) -> Iterable[str]:
-    """Return the names of the functions that a shared object offers."""
+    """Return the names of the functions that a shared object exports."""
     tool = shutil.which("nm")
     if tool is None:
         return ()

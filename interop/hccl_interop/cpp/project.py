@@ -1,17 +1,17 @@
-"""A folder with a custom operator in C++: where its sources are, and what they define.
+"""A folder with a custom operator in C++: its sources, headers and entry points.
 
 The layout is that of HCCL's examples:
 
     include/ or inc/        headers of both parts
-    op_host/*.cc            host code: asks for resources, launches the kernel
+    op_host/*.cc            host code: acquires resources, launches the kernel
     op_kernel_aicpu/*.cc    kernels: put tasks on threads
 
-`hccl-py.toml` in the folder may say otherwise; every key may be left out:
+`hccl-py.toml` in the folder overrides it; every key is optional:
 
     op = "all_reduce"               the op that the folder implements
     entry = "HcclAllReduceCustom"   the function that stands for it
     receiver = "HcclRecvCustom"     send_recv: the function of the other side
-    kernel = "RunKernel"            the kernel, whatever name the host code asks for
+    kernel = "RunKernel"            the kernel, in place of the name in the host code
     host = ["src/host/*.cc"]
     device = ["src/kernel/*.cc"]
     include = ["include", "src"]
@@ -51,7 +51,7 @@ _TOML = FileKind(
 
 
 class _Settings(Strict):
-    """What `hccl-py.toml` may say."""
+    """The keys of `hccl-py.toml`."""
 
     op: str | None = None
     entry: str | None = None
@@ -87,16 +87,11 @@ class CppProject:
         return self.folder.name
 
 
-def is_project(name: str) -> bool:
-    """Whether a name is that of a folder with an op in C++, or with what should be one."""
-    return os.path.isdir(name)
-
-
 def find_project(name: str) -> CppProject:
     """Return the project in a folder.
 
     Raises ParameterError where there is no folder, where a part has no sources, and where
-    `hccl-py.toml` says what nobody understands or names files that are not there.
+    `hccl-py.toml` has an unknown key or names missing files.
     """
     if not os.path.isdir(name):
         shown = f"'{format_path(name):.200}'"
@@ -192,7 +187,7 @@ def _named(folder: Path, name: str, key: str, index: int, pattern: str) -> list[
 
 
 def _refuse_unprintable(settings: _Settings, name: str) -> None:
-    """Raise ParameterError for texts that are no name: they are lines of files and arguments."""
+    """Raise ParameterError for unprintable texts: the recorder reads them line by line."""
     for key, value in settings:
         texts = {key: value} if isinstance(value, str) else {}
         if isinstance(value, list):
@@ -203,7 +198,7 @@ def _refuse_unprintable(settings: _Settings, name: str) -> None:
 
 
 def _wrong(name: str, key: str, expected: str, found: str, hint: str) -> ParameterError:
-    """Return what is wrong with a key of `hccl-py.toml`."""
+    """Return the error for a key of `hccl-py.toml`."""
     error = defect(key, expected, found, hint)
     place = format_path(os.path.join(name, SETTINGS))
     return ParameterError(f"{place}: {error.message}", error.hint)

@@ -1,8 +1,8 @@
 """From a folder and a call to a program: built once, recorded for every call.
 
-workshop = Workshop(find_project("my_op"), Builder.from_environment())
-recording = workshop.record(CppCall(op, topology))
-recording.report(options)
+custom_op = CustomOp(find_project("my_op"), Builder.from_environment())
+imported = custom_op.record(CppCall(op, topology))
+imported.report(options)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hccl_interop.cpp.findings import Callers, findings_of, one_sided_channels
 from hccl_interop.cpp.lines import functions_of, lines_of
 from hccl_interop.cpp.merge import joined_channels, merged
 from hccl_interop.cpp.project import SETTINGS, CppProject
-from hccl_interop.cpp.run import EntryPoint, Limits, RankBuffers, own_folder, run_recorder
+from hccl_interop.cpp.run import EntryPoint, RankBuffers, RankLimits, own_folder, run_recorder
 from hccl_interop.cpp.traces import RankTrace, Traces, read_traces
 from hccl_py.call.op_param import OpParam
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
@@ -35,11 +35,11 @@ ENTRIES = {
     "all_to_all": "HcclAlltoAll",
     "send_recv": "HcclSend",
 }
-"""The function that stands for each op that can be recorded."""
+"""The function of each op that can be recorded."""
 
 _RECEIVER = "HcclRecv"
 _NOT_RECORDED = ("HcclAllGatherV", "HcclReduceScatterV", "HcclAlltoAllV", "HcclAlltoAllVC")
-"""Functions with parameters of their own, whose names begin like those of ENTRIES."""
+"""Functions with other parameters, whose names begin like names of ENTRIES."""
 
 _FOR_STUDY = ("mesh", "ring", "routed")
 
@@ -58,12 +58,12 @@ class CppCall:
 
 
 @dataclass(frozen=True)
-class Workshop:
-    """A project and what builds it; the build is done once, when it is first needed."""
+class CustomOp:
+    """A project and its builder; the build runs once, when it is first needed."""
 
     project: CppProject
     builder: Builder
-    limits: Limits = field(default_factory=Limits)
+    limits: RankLimits = field(default_factory=RankLimits)
 
     @cached_property
     def built(self) -> Built:
@@ -76,7 +76,7 @@ class Workshop:
         return tuple(functions_of(self.built.host))
 
     def op_name(self) -> str:
-        """Return the op that the folder implements, as `hccl-py.toml` or its functions say.
+        """Return the op that the folder implements, from `hccl-py.toml` or from its functions.
 
         ParameterError where that is not one op.
         """
@@ -94,11 +94,12 @@ class Workshop:
     def record(self, call: CppCall) -> Imported:
         """Record one call on all ranks.
 
-        Raises BuildError, ParameterError for an op or a function that is not there, and
+        Raises CompilerError, ParameterError where the host code lacks the op's function, and
         NotSupportedError for a call that cannot be recorded.
         """
         entry = self._entry(call.op.name)
-        buffers = _buffers(call)
+        inputs, outputs = make_operator(call.op.name).user_bytes(call.op, call.topology.size)
+        buffers = RankBuffers(inputs, outputs, call.ccl_bytes)
         with own_folder() as out:
             run_recorder(
                 self.built,
@@ -174,7 +175,7 @@ class Workshop:
         )
 
     def _candidates(self, wanted: str, *, exact: bool = False) -> list[str]:
-        """Return the function of this name, or else those whose names say a little more."""
+        """Return the function of this name, or else functions with longer names."""
         if wanted in self.functions:
             return [wanted]
         others = {*ENTRIES.values(), _RECEIVER, *_NOT_RECORDED} - {wanted}
@@ -184,26 +185,20 @@ class Workshop:
 
 
 def _explained(callers: Callers, calls: int, finding: Finding) -> Finding | None:
-    """Return a finding with the callers of its line; None for an output that the next of several
-    calls overwrites, since the caller reads the output of every call.
+    """Return a finding with the callers of its line; None for an output that is overwritten by the
+    next of several calls, since the caller reads the output of every call.
     """
     is_read = calls > 1 and finding.name == "DEAD_TRANSFER"
     return None if is_read else callers.explained(finding)
 
 
 def _says_more(name: str, function: str) -> bool:
-    """Whether a name is that of a function and further words, like HcclAllGatherVCustom."""
+    """True if a name is a function's name and further words, like HcclAllGatherVCustom."""
     return name.startswith(function) and not name[len(function) :][:1].islower()
 
 
-def _buffers(call: CppCall) -> RankBuffers:
-    operator = make_operator(call.op.name)
-    inputs, outputs = operator.user_bytes(call.op, call.topology.size)
-    return RankBuffers(inputs, outputs, call.ccl_bytes)
-
-
 def _notes(ranks: Sequence[RankTrace]) -> list[str]:
-    """Say which ranks were not recorded."""
+    """Return a note on the ranks that were not recorded."""
     missing = [trace.rank for trace in ranks if not trace.was_run]
     if not missing:
         return []
@@ -211,6 +206,6 @@ def _notes(ranks: Sequence[RankTrace]) -> list[str]:
 
 
 def _printed(ranks: Sequence[RankTrace]) -> str:
-    """Return what the first rank that has something wrong printed, else the first of all."""
+    """Return the output of the first rank with complaints, else of the first rank with output."""
     wrong = [trace for trace in ranks if trace.complaints and trace.printed]
     return next((trace.printed for trace in [*wrong, *ranks] if trace.printed), "")

@@ -1,8 +1,8 @@
 """Runs the recorder: an op's code once per rank, in processes of its own, within limits.
 
 The recorder forks a process per rank, as many at once as there are cores. Each has 10 seconds of
-CPU, a minute of wall time, its part of the memory, at most 16 GiB, and no core file. When it is
-over, or given up, nothing of it is left.
+CPU, a minute of wall time, its share of the memory, at most 16 GiB, and no core file. All processes
+and files are gone when the recording ends or is aborted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UB_CTP, _HCCS, _ROCE = 4, 0, 1
 """Numbers of CommProtocol."""
 
 _WORK_REQUEST = 256 << 20
-"""Bytes that one work request over UB carries; HCCL cuts what is longer."""
+"""Bytes of one work request over UB; HCCL splits longer transfers."""
 
 _SOC = {"950": "Ascend950PR_9589", "910B": "Ascend910B1", "910_93": "Ascend910_9391"}
 
@@ -37,18 +37,18 @@ _SOC = {"950": "Ascend950PR_9589", "910B": "Ascend910B1", "910_93": "Ascend910_9
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 _MOST_SAID = 1 << 14
-"""Bytes of what the recorder says of itself."""
+"""Bytes of the recorder's own error output that are shown."""
 
 
 def _memory() -> int:
-    """Return what one rank may take, so that all that run at once do not fill the machine."""
+    """Return the bytes of one rank: as many run at once as there are cores, on half the memory."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(2 << 30, min(16 << 30, machine // (2 * cores())))
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What one rank may take."""
+class RankLimits:
+    """Limits of one rank's process."""
 
     cpu_seconds: int = 10
     wall_seconds: int = 60
@@ -67,7 +67,7 @@ class RankBuffers:
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """The functions that stand for the op, and the kernel where its name is another one."""
+    """The functions to call, and the kernel where the host code names another one."""
 
     function: str
     receiver: str = ""
@@ -76,8 +76,8 @@ class EntryPoint:
 
 @contextmanager
 def own_folder() -> Iterator[Path]:
-    """Make a folder for what is recorded, which goes whatever happens: a process that is asked to
-    end, and has no other plans for that, ends by an exception meanwhile.
+    """Make a folder for the recording and remove it in any case: meanwhile SIGTERM and SIGHUP raise
+    an exception, unless the process handles them itself.
     """
     with _ending_by_exception(), tempfile.TemporaryDirectory(prefix="hccl-py-") as folder:
         yield Path(folder)
@@ -107,7 +107,7 @@ def run_recorder(
     topology: Topology,
     buffers: RankBuffers,
     calls: int,
-    limits: Limits,
+    limits: RankLimits,
     out: Path,
 ) -> None:
     """Record all ranks into a folder; traces.py reads it.
@@ -172,7 +172,7 @@ def _run(recorder: Path, options: Mapping[str, object], project: CppProject, out
         raise ParameterError(
             f"The op cannot be recorded: {error.strip()}.", "Give fewer ranks or a smaller size."
         )
-    if process.returncode not in (0, 3, 67):  # the last two: its findings say what happened
+    if process.returncode not in (0, 3, 67):  # 3 and 67: a rank crashed or exceeded a limit
         said = error.strip() or "it is silent"
         raise NotSupportedError(
             f"The recorder ended with status {process.returncode}: {said}.",
@@ -184,9 +184,9 @@ def _run(recorder: Path, options: Mapping[str, object], project: CppProject, out
 def _session(
     command: list[str], folder: Path, errors: IO[bytes]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a process in a session of its own, all of which ends here.
+    """Start a process in a session of its own, and kill the whole session at the end.
 
-    It has no pipe: what the author's code forks could hold one open.
+    It has no pipe: a process forked by the author's code could hold one open.
     """
     process = subprocess.Popen(
         command,

@@ -1,4 +1,4 @@
-"""What every rank left behind, read back: tasks as columns, the rest as a few values.
+"""The files that the recorder writes for every rank: tasks as columns, and a few values.
 
 Stacks are numbered over all ranks; a frame is `h:OFFSET` in the host code, `d:OFFSET` in a kernel.
 """
@@ -26,12 +26,14 @@ TASK = np.dtype(
 """One task; recorder/state.hpp has the same layout."""
 
 _MOST_PRINTED = 1 << 14
-"""Bytes of what a rank prints that are shown."""
+"""Bytes of a rank's output that are shown."""
 
 
 @dataclass(frozen=True)
 class ChannelTrace:
-    """A channel as its rank acquired it; `shown` has a bit for each part of memory."""
+    """A channel as its rank acquired it; `shown` has a bit for each part of memory that the peer
+    may access.
+    """
 
     peer: int
     layer: int
@@ -42,7 +44,7 @@ class ChannelTrace:
 
 @dataclass(frozen=True)
 class Complaint:
-    """What the recorder found: a class of findings, where, in which call of the op."""
+    """A finding of the recorder: its class, stack, call of the op and message."""
 
     name: str
     stack: int
@@ -52,8 +54,8 @@ class Complaint:
 
 @dataclass
 class RankTrace:
-    """One rank. `result` is what the op returned; None where it did not come back, -1 where the
-    recorder says why.
+    """One rank. `result` is the op's return value; None where the op did not return, -1 where a
+    complaint has the reason.
     """
 
     rank: int
@@ -69,35 +71,23 @@ class RankTrace:
 
 @dataclass(frozen=True)
 class Traces:
-    """All ranks, what loading the op's code has shown, and the frames of every stack."""
+    """All ranks, the trace of loading the op's code, and the frames of every stack."""
 
     ranks: Sequence[RankTrace]
     loading: RankTrace
     stacks: tuple[tuple[str, ...], ...]
 
 
-class _Stacks:
-    """Numbers the stacks of all ranks."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {"": 0}
-
-    def number(self, text: str) -> int:
-        return self.numbers.setdefault(text, len(self.numbers))
-
-    def frames(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(tuple(text.split(",")) if text else () for text in self.numbers)
-
-
 def read_traces(folder: Path, ranks: int) -> Traces:
-    """Return what the ranks left in a folder; ranks that never ran have nothing."""
-    stacks = _Stacks()
+    """Return the traces in a folder; the trace of a rank that never ran is empty."""
+    stacks = {"": 0}
     loading = _read(folder, "load", -1, stacks)
     found = [_read(folder, f"rank{rank}", rank, stacks) for rank in range(ranks)]
-    return Traces(found, loading, stacks.frames())
+    frames = (tuple(text.split(",")) if text else () for text in stacks)
+    return Traces(found, loading, tuple(frames))
 
 
-def _read(folder: Path, name: str, rank: int, stacks: _Stacks) -> RankTrace:
+def _read(folder: Path, name: str, rank: int, stacks: dict[str, int]) -> RankTrace:
     trace = RankTrace(rank)
     path = folder / f"{name}.txt"
     if not path.exists():
@@ -125,9 +115,9 @@ def _lines(path: Path) -> Iterator[list[str]]:
 
 
 def _take(
-    trace: RankTrace, words: list[str], stacks: _Stacks, numbers: npt.NDArray[np.int32]
+    trace: RankTrace, words: list[str], stacks: dict[str, int], numbers: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Take over one line; `numbers` has the number over all ranks of each of this rank's stacks."""
+    """Add one line to a trace; `numbers` maps this rank's stacks to the numbers of all ranks."""
 
     def stack(text: str) -> int:
         own = int(text)
@@ -138,7 +128,7 @@ def _take(
         own = int(rest[0])
         if own >= len(numbers):
             numbers = np.concatenate([numbers, np.zeros(own + 1, np.int32)])
-        numbers[own] = stacks.number(rest[1])
+        numbers[own] = stacks.setdefault(rest[1], len(stacks))
     elif kind == "C":
         peer, layer, notifies, shown = map(int, rest[:4])
         trace.channels.append(ChannelTrace(peer, layer, notifies, shown, stack(rest[4])))

@@ -8,10 +8,10 @@ imported.report().ok
 to_xml(imported.program)
 """
 
+from hccl_interop.common.meaning import Meaning, meaning_of
 from hccl_interop.msccl.algorithm import XmlAlgorithm
 from hccl_interop.msccl.export import to_xml
 from hccl_interop.msccl.imported import import_algorithm
-from hccl_interop.msccl.operation import Meaning, meaning_of
 from hccl_interop.msccl.xml_text import MSCCL, algorithms_from, read_algorithms
 
 __all__ = [

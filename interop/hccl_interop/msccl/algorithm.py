@@ -1,4 +1,4 @@
-"""What an MSCCL XML file says, as plain values: GPUs, threadblocks, steps.
+"""The contents of an MSCCL XML file as plain values: GPUs, threadblocks, steps.
 
     <algo name="ring" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allreduce"
           inplace="1">
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 
 class StepType(NamedTuple):
-    """What a step does: whether it receives and sends a message, and which sides it uses of those
+    """The actions of a step: receiving and sending a message, and the sides that it uses of those
     that the XML names. `label` says it in words.
     """
 
@@ -54,7 +54,7 @@ STEP_TYPES = {
 
 
 class Connection(NamedTuple):
-    """What carries messages, in order, from one rank to another."""
+    """A connection that carries messages, in order, from one rank to another."""
 
     sender: int
     receiver: int
@@ -88,7 +88,7 @@ class XmlStep(NamedTuple):
 
     @property
     def form(self) -> StepType:
-        """What its type means."""
+        """The meaning of its type."""
         return STEP_TYPES[self.type]
 
 
@@ -150,7 +150,7 @@ class XmlAlgorithm:
 
     @property
     def ranks(self) -> int:
-        """How many GPUs there are."""
+        """The number of GPUs."""
         return len(self.gpus)
 
     def source(self, line: int) -> str:

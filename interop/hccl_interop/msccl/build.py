@@ -21,118 +21,87 @@ one is there.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
+from hccl_interop.common.meaning import MscclCall
+from hccl_interop.common.places import PlacedProgram, PlacedStream
 from hccl_interop.msccl.algorithm import Gpu, Local, XmlAlgorithm
 from hccl_interop.msccl.layout import FIFO, CallLayout
-from hccl_interop.msccl.operation import MscclCall
-from hccl_interop.msccl.places import Edges, Place, Role, TaskQueue
+from hccl_interop.msccl.places import Edges, Place, Role, describe_place
 from hccl_interop.msccl.protocols import MessagePart
 from hccl_interop.msccl.threadblocks import BlockWriter
-from hccl_py.formats.json_read import from_value
-from hccl_py.formats.models import FORMAT
-from hccl_py.formats.op import op_object
 from hccl_py.operators import make_operator
-from hccl_py.program.program import Program
+from hccl_py.program.builder import ProgramBuilder, TaskNote
 
 
-@dataclass(frozen=True)
-class ImportedTasks:
-    """A program, and what each task comes from: `places[rank, stream]` in the stream's order."""
-
-    program: Program
-    places: Mapping[tuple[int, int], Sequence[Place]]
-
-
-def build(algorithm: XmlAlgorithm, call: MscclCall, *, keeps_own: bool = True) -> ImportedTasks:
+def build(
+    algorithm: XmlAlgorithm, call: MscclCall, *, keeps_own: bool = True
+) -> PlacedProgram[Place]:
     """Return the program of a call.
 
     The algorithm has no defects of structure (`checks.py`). ParameterError where the program would
     be too large. Without `keeps_own`, copies that a call in place makes onto themselves are left
-    out: they change nothing, and are in nobody's way.
+    out: they change nothing.
     """
     layout = CallLayout(algorithm, call, keeps_own=keeps_own)
     layout.check_size()
-    tasks: dict[str, dict[str, list[list[Any]]]] = {}
+    builder = _builder(layout)
     places: dict[tuple[int, int], Sequence[Place]] = {}
     for gpu in algorithm.gpus:
-        streams = _streams(layout, gpu)
-        tasks[str(gpu.id)] = {str(stream): queue.tasks for stream, queue in streams.items()}
-        places |= {(gpu.id, stream): queue.places for stream, queue in streams.items()}
-    return ImportedTasks(from_value(_document(layout, tasks), algorithm.file), places)
+        places[gpu.id, 0] = _main(layout, gpu, PlacedStream(builder.stream(gpu.id))).places
+        edges = Edges(gpu)
+        for number, block in enumerate(gpu.blocks, 1):
+            stream = PlacedStream[Place](builder.stream(gpu.id, number))
+            BlockWriter(layout, gpu, block, stream, edges).write()
+            places[gpu.id, number] = stream.places
+    rounds, protocol = layout.loop.passes, algorithm.protocol
+    program = replace(builder.build(), rounds=rounds, protocol=protocol)
+    return PlacedProgram(program, places, describe_place, lambda p: p.role == Role.DEPENDENCY)
 
 
-def _streams(layout: CallLayout, gpu: Gpu) -> dict[int, TaskQueue[Place]]:
-    """Return the streams of a rank."""
-    main: TaskQueue[Place] = TaskQueue()
+def _main(layout: CallLayout, gpu: Gpu, main: PlacedStream[Place]) -> PlacedStream[Place]:
+    """Write the main stream of a rank: copies, then all threadblocks are started and joined."""
     for source, target, line in gpu.copies:
-        note: dict[str, object] = {"label": "copy", "source": layout.algorithm.source(line)}
+        note = TaskNote("copy", layout.algorithm.source(line))
         src, dst = (
             layout.memory(Local(*side), MessagePart(0, 1), None)
             for side in (("i", source), ("o", target))
         )
-        if not layout.is_own(gpu.id, src, dst):
-            main.add(Place(Role.MOVE), note, "copy", src, dst)
+        if not layout.drops(gpu.id, src, dst):
+            main.at(Place(Role.MOVE)).copy(src, dst, note)
     for stream in range(1, len(gpu.blocks) + 1):
-        main.add(Place(Role.FORK), None, "local_post", stream, 0)
+        main.at(Place(Role.FORK)).local_post(stream, 0)
     for stream in range(1, len(gpu.blocks) + 1):
-        main.add(Place(Role.FORK), None, "local_wait", stream - 1)
-    edges = Edges(gpu)
-    found = {0: main}
-    for number, block in enumerate(gpu.blocks):
-        found[number + 1] = BlockWriter(layout, gpu, block, number + 1, edges).queue()
-    return found
+        main.at(Place(Role.FORK)).local_wait(stream - 1)
+    return main
 
 
-def _document(
-    layout: CallLayout, tasks: dict[str, dict[str, list[list[Any]]]]
-) -> dict[str, object]:
-    """Return the document of a program file."""
-    algorithm = layout.algorithm
+def _builder(layout: CallLayout) -> ProgramBuilder:
+    """Return a builder with the buffers and links of a call; FIFOs learn their links."""
+    algorithm, op = layout.algorithm, layout.call.op
     title = f"MSCCL {algorithm.protocol}, {algorithm.chunks} chunks"
     if algorithm.inplace and algorithm.outofplace:
         title += ", also in place"
-    return {
-        "format": FORMAT,
-        "executor": f"{title}: {algorithm.name}" if algorithm.name else title,
-        "op": json.loads(json.dumps(op_object(layout.call.op))),
-        "ranks": algorithm.ranks,
-        "rounds": layout.loop.passes,
-        "protocol": algorithm.protocol,
-        "buffers": _buffers(layout),
-        "notify_names": layout.signals.names,
-        "links": [
-            {
-                "id": fifo.link,
-                "ranks": [name.sender, name.receiver],
-                "kind": "sdma",
-                "notifies": layout.signals.count(
-                    fifo.slots(layout.protocol.slots, layout.loop.passes)
-                ),
-                "plane": f"channel {name.channel}",
-                "exports": {str(name.receiver): [FIFO]},
-            }
-            for name, fifo in layout.fifos.items()
-        ],
-        "tasks": tasks,
-    }
-
-
-def _buffers(layout: CallLayout) -> dict[str, dict[str, int]]:
-    algorithm, op = layout.algorithm, layout.call.op
+    executor = f"{title}: {algorithm.name}" if algorithm.name else title
+    builder = ProgramBuilder(op, algorithm.ranks, executor, notify_names=layout.signals.names)
     inputs, outputs = make_operator(op.name).user_bytes(op, algorithm.ranks)
-    scratch = any(gpu.s_chunks for gpu in algorithm.gpus) or any(
+    builder.buffer("IN", inputs.tolist())
+    builder.buffer("OUT", outputs.tolist())
+    if any(gpu.s_chunks for gpu in algorithm.gpus) or any(
         (step.form.src and step.src.buffer == "s") or (step.form.dst and step.dst.buffer == "s")
         for *_, step in algorithm.steps()
-    )
-    found = {}
-    for gpu in algorithm.gpus:
-        rank = gpu.id
-        sizes = {"IN": int(inputs[rank]), "OUT": int(outputs[rank])}
-        sizes |= {"SCRATCH": gpu.s_chunks * layout.call.chunk} if scratch else {}
-        sizes |= {FIFO: layout.fifo_bytes[rank]} if layout.fifos else {}
-        found[str(rank)] = sizes
-    return found
+    ):
+        builder.buffer("SCRATCH", [gpu.s_chunks * layout.call.chunk for gpu in algorithm.gpus])
+    if layout.fifos:
+        builder.buffer(FIFO, layout.fifo_bytes)
+    for name, fifo in layout.fifos.items():
+        slots = fifo.slots(layout.protocol.slots, layout.loop.passes)
+        fifo.link = builder.link(
+            name.sender,
+            name.receiver,
+            plane=f"channel {name.channel}",
+            notifies=layout.signals.count(slots),
+            exports={name.receiver: [FIFO]},
+        )
+    return builder

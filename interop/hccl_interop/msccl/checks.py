@@ -5,17 +5,14 @@ another way than its author, and ends of a connection that disagree.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from hccl_interop.common.defects import Defect
 from hccl_interop.msccl.algorithm import Connection, Gpu, ThreadBlock, XmlAlgorithm, XmlStep
 from hccl_interop.msccl.places import signaller
 from hccl_interop.msccl.protocols import MAX_COUNT
 from hccl_py.call.ops import OPS
-
-if TYPE_CHECKING:  # timing a program does without the verifier
-    from hccl_py.verifier import Finding
 
 MAX_STEPS = 64
 MAX_BLOCKS = 64
@@ -26,48 +23,8 @@ _WARP = 32
 _LIMIT, _LOST, _MESSAGE = "RUNTIME_LIMIT", "LOST_DEPENDENCY", "MESSAGE_MISMATCH"
 
 
-class Defect(NamedTuple):
-    """One thing that is wrong: the class of the finding, the ranks and the line.
-
-    `is_fatal` where no program can be made of the algorithm, `is_warning` where it still does what
-    is meant.
-    """
-
-    name: str
-    ranks: tuple[int, ...]
-    line: int
-    message: str
-    hint: str
-    is_fatal: bool = False
-    is_warning: bool = False
-
-    def finding(self, source: str) -> Finding:
-        """Return it as a finding at a place, `file:line`."""
-        from hccl_py.verifier import Finding, Severity
-
-        return Finding(
-            name=self.name,
-            message=self.message,
-            hint=self.hint,
-            severity=Severity.WARNING if self.is_warning else Severity.ERROR,
-            ranks=self.ranks,
-            source=source,
-        )
-
-
-class Text(Protocol):
-    """A file of an algorithm: `source` names one of its lines."""
-
-    def source(self, line: int) -> str: ...
-
-
-def findings_of(defects: Iterable[Defect], text: Text) -> tuple[Finding, ...]:
-    """Return defects as findings at the lines of a file."""
-    return tuple(defect.finding(text.source(defect.line)) for defect in defects)
-
-
 def defects_of(algorithm: XmlAlgorithm, op: str) -> list[Defect]:
-    """Return what is wrong, in the order of the file."""
+    """Return the defects in the order of the file."""
     found = [
         *_of_algorithm(algorithm, op),
         *(defect for gpu in algorithm.gpus for defect in _of_gpu(algorithm, gpu, op)),
@@ -120,7 +77,7 @@ def _of_gpu(algorithm: XmlAlgorithm, gpu: Gpu, op: str) -> Iterator[Defect]:
 
 
 def _of_chunks(algorithm: XmlAlgorithm, gpu: Gpu, op: str) -> Iterator[Defect]:
-    """Yield where chunks of input or output do not add up to nchunksperloop."""
+    """Yield GPUs whose chunks of input or output do not add up to nchunksperloop."""
     facts, ranks = OPS[op], algorithm.ranks
     gathers, scatters = (
         facts.slots_out and not facts.slots_in,

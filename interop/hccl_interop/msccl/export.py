@@ -2,7 +2,7 @@
 
 What threadblocks do is found by `export_steps.py`; here memory becomes chunks, connections get
 channels, and what the runtime would refuse is refused. The text is read back and verified before
-anybody gets it: an order that only its posts to peers have kept would be lost.
+any of them gets it: an order that only its posts to peers have kept would be lost.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from hccl_interop.common.meaning import Meaning
 from hccl_interop.msccl.algorithm import XmlAlgorithm
 from hccl_interop.msccl.export_steps import (
+    ExportStep,
+    LocalRange,
     MadeBlock,
     MadeConnection,
-    MadeStep,
-    Memory,
     Stream,
     blocks_of,
     refusal,
 )
 from hccl_interop.msccl.imported import import_algorithm
 from hccl_interop.msccl.layout import BUFFERS, FIFO
-from hccl_interop.msccl.operation import Meaning
 from hccl_interop.msccl.protocols import PROTOCOLS
 from hccl_interop.msccl.xml_text import MAX_CHUNKS, algorithms_from
 from hccl_py.errors import NotSupportedError, ParameterError, ProgramFileError, did_you_mean
@@ -83,10 +83,10 @@ def to_xml(program: Program, *, protocol: str | None = None, name: str | None = 
         chunks=int(title["chunks"]) if title else 0,
     )
     if title and program.rounds > 1:  # every pass does the same on other bytes
-        writer = _Writer(program, naming, is_one_pass=True)
+        writer = _XmlWriter(program, naming, is_one_pass=True)
         if _is_same(program, writer):
             return writer.text
-    writer = _Writer(program, naming)
+    writer = _XmlWriter(program, naming)
     if not _is_same(program, writer):
         _check(program, writer)
     return writer.text
@@ -94,7 +94,7 @@ def to_xml(program: Program, *, protocol: str | None = None, name: str | None = 
 
 @dataclass(frozen=True)
 class _Naming:
-    """What an imported program says of its algorithm, and what the caller wants."""
+    """Properties of the algorithm, from an imported program and from the caller."""
 
     protocol: str
     name: str
@@ -102,7 +102,7 @@ class _Naming:
     chunks: int
 
 
-class _Writer:
+class _XmlWriter:
     """Writes the elements. With `is_one_pass`, only the first of several passes: a message then
     stands for a chunk, of which it has the first bytes.
     """
@@ -166,7 +166,7 @@ class _Writer:
                     unit = gcd(unit, size) if buffer in ("IN", "OUT") else unit
         return unit
 
-    def _all_steps(self) -> Iterator[MadeStep]:
+    def _all_steps(self) -> Iterator[ExportStep]:
         for block in self._blocks.values():
             yield from block.steps
         for copies in self._copies.values():
@@ -230,7 +230,7 @@ class _Writer:
             yield "    </tb>"
         yield "  </gpu>"
 
-    def _copied(self, rank: int, made: MadeStep) -> Iterator[str]:
+    def _copied(self, rank: int, made: ExportStep) -> Iterator[str]:
         src, dst = (self._local(rank, made.row, memory) for memory in (made.src, made.dst))
         if (src[0], dst[0]) != ("i", "o"):
             raise refusal(self._program, made.row, "only copies from input to output come first")
@@ -260,7 +260,7 @@ class _Writer:
                 **(waits[-1] if waits else {"depid": -1, "deps": -1}),
             }
 
-    def _local(self, rank: int, row: int, memory: Memory | None) -> tuple[str, int]:
+    def _local(self, rank: int, row: int, memory: LocalRange | None) -> tuple[str, int]:
         """Return the buffer and chunk of memory."""
         assert memory is not None
         name = self._program.buffers[memory.buffer]
@@ -337,7 +337,7 @@ def _groups(links: list[MadeConnection]) -> list[list[MadeConnection]]:
     return groups
 
 
-def _read_back(program: Program, writer: _Writer) -> Imported:
+def _read_back(program: Program, writer: _XmlWriter) -> Imported:
     try:
         (algorithm,) = algorithms_from(writer.text.encode(), "it")
     except ProgramFileError as error:  # a number beyond what the format has
@@ -348,14 +348,14 @@ def _read_back(program: Program, writer: _Writer) -> Imported:
     return import_algorithm(algorithm, members, size, op.dtype, op.reduce, op.root)
 
 
-def _is_same(program: Program, writer: _Writer) -> bool:
+def _is_same(program: Program, writer: _XmlWriter) -> bool:
     """Return True if the text, read back, is the same program, and one that the runtime takes."""
     imported = _read_back(program, writer)
     is_same = imported.program is not None and imported.program.digest == program.digest
     return is_same and imported.recorded().ok
 
 
-def _check(program: Program, writer: _Writer) -> None:
+def _check(program: Program, writer: _XmlWriter) -> None:
     """Read the text back; raise NotSupportedError where it is not right as it is."""
     wrong = _read_back(program, writer).report().errors
     if wrong:
@@ -366,7 +366,7 @@ def _check(program: Program, writer: _Writer) -> None:
 
 
 def _members(program: Program, algorithm: XmlAlgorithm, chunk: int) -> Meaning[XmlAlgorithm]:
-    """Return what the program carries out, amounts in chunks."""
+    """Return the op that the program carries out, amounts in chunks."""
     op, elements = program.op, chunk // program.op.unit
     found: dict[str, Any] = {"name": op.name}
     for name in _AMOUNTS:

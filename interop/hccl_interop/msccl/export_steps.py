@@ -1,4 +1,4 @@
-"""From a program to the steps of threadblocks, whoever recorded it.
+"""From any program to the steps of threadblocks.
 
 One walk over the program in a topological order. A stream becomes a threadblock where every piece
 of it fits:
@@ -36,36 +36,36 @@ Stream = tuple[int, int]
 """Rank and stream."""
 
 
-class Memory(NamedTuple):
-    """Bytes of one's own memory."""
+class LocalRange(NamedTuple):
+    """Bytes of a rank's own buffer."""
 
     buffer: int
     start: int
     size: int
 
     @staticmethod
-    def of(found: ByteRange) -> Memory:
+    def of(found: ByteRange) -> LocalRange:
         """Return a range without its rank."""
-        return Memory(found.buffer, found.start, found.stop - found.start)
+        return LocalRange(found.buffer, found.start, found.stop - found.start)
 
 
 @dataclass
-class MadeStep:
-    """A step that is being made: its type is whatever what was seen so far makes of it.
+class ExportStep:
+    """A step of a threadblock. Its type follows from the tasks that were seen so far.
 
     `row` is the task that it comes from; `depends` are steps of other streams of its rank.
     """
 
     type: str
     row: int
-    src: Memory | None
-    dst: Memory | None
+    src: LocalRange | None
+    dst: LocalRange | None
     depends: list[tuple[Stream, int]]
     size: int
 
 
 class MadeConnection(NamedTuple):
-    """Who sends to whom: two streams, and the plane that the messages take."""
+    """A connection to make: the sending and the receiving stream, and the plane of the messages."""
 
     sender: Stream
     receiver: Stream
@@ -76,7 +76,7 @@ class MadeConnection(NamedTuple):
 class MadeBlock:
     """A threadblock: its steps, and where it sends to and receives from."""
 
-    steps: list[MadeStep] = field(default_factory=list)
+    steps: list[ExportStep] = field(default_factory=list)
     send: MadeConnection | None = None
     recv: MadeConnection | None = None
 
@@ -87,7 +87,7 @@ class _Message:
 
     row: int
     sender: Stream
-    landing: Memory
+    landing: LocalRange
     reduces: bool
     plane: int
     number: int
@@ -97,8 +97,8 @@ class _Message:
 class _Open:
     """A receive whose data lies in the FIFO: which step it has become so far."""
 
-    step: MadeStep
-    landing: Memory
+    step: ExportStep
+    landing: LocalRange
     is_moving: bool = False
 
 
@@ -113,7 +113,7 @@ def refusal(program: Program, row: int, why: str) -> NotSupportedError:
 
 def blocks_of(
     program: Program, passes: int = -1
-) -> tuple[dict[Stream, MadeBlock], dict[int, list[MadeStep]]]:
+) -> tuple[dict[Stream, MadeBlock], dict[int, list[ExportStep]]]:
     """Return the threadblocks by rank and stream, and the copies that an imported program begins
     with, by rank; of the first so many passes (rounds), or of all.
 
@@ -150,7 +150,7 @@ class _Walk:
         self._tokens: dict[int, list[tuple[Stream, int]]] = {}
         self._written: dict[Stream, int] = defaultdict(int)
         self._received: dict[MadeConnection, int] = defaultdict(int)
-        self._first: dict[int, list[MadeStep]] = defaultdict(list)
+        self._first: dict[int, list[ExportStep]] = defaultdict(list)
 
     def take(self, row: int) -> None:
         """Take one task."""
@@ -169,8 +169,8 @@ class _Walk:
         else:
             self._local(row, stream, kind)
 
-    def finished(self) -> tuple[dict[Stream, MadeBlock], dict[int, list[MadeStep]]]:
-        """Return what was made; a stream without steps is a threadblock, too, unless it is main."""
+    def finished(self) -> tuple[dict[Stream, MadeBlock], dict[int, list[ExportStep]]]:
+        """Return the threadblocks; a stream without steps is one, too, unless it is main."""
         for stream in [*self._open]:
             self._close(stream)
         for messages in self._unannounced.values():
@@ -234,7 +234,7 @@ class _Walk:
             self._step(stream, "r", row, None, landing, landing.size)
 
     def _write(self, row: int, stream: Stream, kind: TaskKind) -> None:
-        src, dst = (Memory.of(found) for found in ranges_of(self._program, row))
+        src, dst = (LocalRange.of(found) for found in ranges_of(self._program, row))
         reduces = kind in _REDUCING
         if reduces and dst.buffer == self._fifo:
             raise refusal(self._program, row, "a message replaces what was in its slot")
@@ -261,14 +261,14 @@ class _Walk:
         )
 
     @staticmethod
-    def _passes_on(found: _Open, src: Memory) -> bool:
-        """Whether a write sends what a receive has taken."""
+    def _passes_on(found: _Open, src: LocalRange) -> bool:
+        """Return True if a write sends the data that a receive has taken."""
         return src == found.landing or (
             found.step.type == "rrc" and found.step.src == found.step.dst == src
         )
 
     def _local(self, row: int, stream: Stream, kind: TaskKind) -> None:
-        src, dst = (Memory.of(found) for found in ranges_of(self._program, row))
+        src, dst = (LocalRange.of(found) for found in ranges_of(self._program, row))
         found = self._open.get(stream)
         reduces = kind is TaskKind.REDUCE
         if found is not None and found.landing in (src, dst):
@@ -278,15 +278,17 @@ class _Walk:
         if self._fifo in (src.buffer, dst.buffer):
             raise refusal(self._program, row, "nothing was just received there")
         if self._is_imported and not reduces and self._is_first(stream):
-            self._first[stream[0]].append(MadeStep("copy", row, src, dst, [], src.size))
+            self._first[stream[0]].append(ExportStep("copy", row, src, dst, [], src.size))
             return
         self._step(stream, "re" if reduces else "cpy", row, src, dst, src.size)
 
     def _is_first(self, stream: Stream) -> bool:
-        """Whether a stream is main before all else: imported copies are there."""
+        """Return True for main before all other tasks: imported copies are there."""
         return stream[1] == 0 and not self._blocks[stream].steps and not self._pending[stream]
 
-    def _taken(self, row: int, found: _Open, src: Memory, dst: Memory, *, reduces: bool) -> None:
+    def _taken(
+        self, row: int, found: _Open, src: LocalRange, dst: LocalRange, *, reduces: bool
+    ) -> None:
         """Let an open receive become what a copy or a reduction of its data makes of it."""
         step, landing = found.step, found.landing
         is_new = step.type == "r" and step.dst is None
@@ -306,11 +308,11 @@ class _Walk:
         stream: Stream,
         kind: str,
         row: int,
-        src: Memory | None,
-        dst: Memory | None,
+        src: LocalRange | None,
+        dst: LocalRange | None,
         size: int,
-    ) -> MadeStep:
-        made = MadeStep(kind, row, src, dst, self._pending.pop(stream, []), size)
+    ) -> ExportStep:
+        made = ExportStep(kind, row, src, dst, self._pending.pop(stream, []), size)
         self._blocks[stream].steps.append(made)
         return made
 

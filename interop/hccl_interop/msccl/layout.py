@@ -1,19 +1,18 @@
-"""What all ranks of an imported program have in common: connections and their FIFOs, where data
-lies, and how it is cut into passes, messages and slices.
+"""The layout that ranks of an imported program share: connections and their FIFOs, places of data,
+and its cuts into passes, messages and slices.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from hccl_interop.common.meaning import MscclCall
+from hccl_interop.common.places import copies_onto_itself
 from hccl_interop.msccl.algorithm import Connection, Local, XmlAlgorithm, XmlStep
-from hccl_interop.msccl.operation import MscclCall
 from hccl_interop.msccl.protocols import PROTOCOLS, ChunkLoop, MessagePart, Protocol, Signals
-from hccl_py.call.ops import OPS
-from hccl_py.enums import InPlace
 from hccl_py.errors import ParameterError
-from hccl_py.formats.checks import MAX_NUMBER
+from hccl_py.program.builder import BufferSlice
+from hccl_py.program.limits import MAX_NUMBER
 
 BUFFERS = {"i": "IN", "o": "OUT", "s": "SCRATCH"}
 """The buffers of a program by MSCCL's letters."""
@@ -26,16 +25,18 @@ MAX_TASKS = 1 << 18
 
 @dataclass
 class Fifo:
-    """A connection's place in the receiver's memory, and what both ends do in one pass."""
+    """A connection's place in the receiver's memory, the messages of both ends in one pass, and the
+    number of its link in the builder.
+    """
 
-    link: int
+    link: int = -1
     sent: int = 0
     received: int = 0
     slot_bytes: int = 0
     base: int = 0
 
     def slots(self, most: int, passes: int) -> int:
-        """Return how many slots are ever used."""
+        """Return the number of slots that are ever used."""
         return min(most, max(self.sent, self.received) * passes)
 
 
@@ -48,14 +49,13 @@ class CallLayout:
         self.algorithm, self.call, self._keeps_own = algorithm, call, keeps_own
         self.protocol: Protocol = PROTOCOLS[algorithm.protocol]
         self.loop = ChunkLoop.of(self.protocol, call.chunk, call.op.unit)
-        self.reduce = call.op.reduce.spelling if call.op.reduce else "sum"
         self.fifos = self._fifos()
         largest = max((fifo.slot_bytes for fifo in self.fifos.values()), default=0)
         self.signals = Signals(self.protocol.slots, len(self.slices(largest)))
         self.fifo_bytes = self._laid_out()
 
     def slices(self, size: int) -> list[tuple[int, int]]:
-        """Return where the slices of a message begin, and how long they are, in bytes."""
+        """Return offset and length of the slices of a message, in bytes."""
         unit = self.call.op.unit
         each = size if self.call.slice_bytes is None else self.call.slice_bytes // unit * unit
         each = max(each, unit)
@@ -69,7 +69,7 @@ class CallLayout:
             if step.form.receives:
                 ends.append((gpu.incoming(block), False, step))
         names = sorted({end[0] for end in ends}, key=lambda c: (c.channel, c.sender, c.receiver))
-        fifos = {name: Fifo(link) for link, name in enumerate(names)}
+        fifos = {name: Fifo() for name in names}
         largest = self.loop.part(0)[1]
         for name, is_sent, step in ends:
             fifo = fifos[name]
@@ -81,7 +81,7 @@ class CallLayout:
         return fifos
 
     def check_size(self) -> None:
-        """Refuse what is too large to be written out, before it is."""
+        """Refuse calls that are too large to be written out, before they are."""
         if not self.fits(MAX_TASKS):
             passes = self.loop.passes
             raise ParameterError(
@@ -91,7 +91,7 @@ class CallLayout:
             )
 
     def fits(self, most: int) -> bool:
-        """Whether all passes can be written out, in some `most` tasks."""
+        """Return True if all passes can be written out, in some `most` tasks."""
         waits = max(
             (
                 sum(step.depid >= 0 for step in block.steps)
@@ -104,7 +104,7 @@ class CallLayout:
 
     @property
     def _tasks(self) -> int:
-        """About as many tasks as all passes have."""
+        """The number of tasks of all passes, about."""
         message = 2 + 4 * self.signals.slices
         steps = sum(
             2 + message * -(-step.cnt // self.loop.at_once) for *_, step in self.algorithm.steps()
@@ -120,20 +120,12 @@ class CallLayout:
             ends[name.receiver] += slots * fifo.slot_bytes
         return ends
 
-    def memory(self, local: Local, piece: MessagePart, number: int | None) -> list[object]:
-        """Return the slice of a piece: in one pass, or over whole chunks."""
+    def memory(self, local: Local, piece: MessagePart, number: int | None) -> BufferSlice:
+        """Return the slice of a piece: in pass `number`, or over whole chunks."""
         begin, size = (0, self.call.chunk) if number is None else self.loop.part(number)
         first = (local.offset + piece.first) * self.call.chunk + begin
-        return [BUFFERS[local.buffer], first, size * piece.chunks]
+        return BUFFERS[local.buffer], first, size * piece.chunks
 
-    def is_own(self, rank: int, src: list[Any], dst: list[Any]) -> bool:
-        """Whether a copy in place onto itself is to be left out."""
-        if self._keeps_own or not self.call.op.in_place:
-            return False
-        begins = {"IN": 0, "OUT": 0}
-        own_slot = OPS[self.call.op.name].own_slot
-        if self.call.op.in_place == InPlace.SLOT and own_slot:
-            begins["IN" if own_slot > 0 else "OUT"] = rank * self.call.op.size
-        if src[0] not in begins or dst[0] not in begins:
-            return False
-        return bool(begins[src[0]] + src[1] == begins[dst[0]] + dst[1])
+    def drops(self, rank: int, src: BufferSlice, dst: BufferSlice) -> bool:
+        """Return True for a copy onto itself that is left out."""
+        return not self._keeps_own and copies_onto_itself(self.call.op, rank, src, dst)

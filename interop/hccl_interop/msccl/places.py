@@ -1,20 +1,17 @@
-"""Where the tasks of an imported program come from, and what waits for what inside a rank."""
+"""Places in an algorithm from which tasks come, and dependencies between threadblocks."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from hccl_interop.msccl.algorithm import Connection, Gpu, ThreadBlock
 
-P = TypeVar("P")
-
 
 class Role(Enum):
-    """What a task is for: a message's data has come, its slot is free, data moves, a step waits for
-    another one, main starts or joins a threadblock.
+    """The purpose of a task: a message's data has come, its slot is free, data moves, a step waits
+    for another one, main starts or joins a threadblock.
     """
 
     DATA = auto()
@@ -25,13 +22,34 @@ class Role(Enum):
 
 
 class Place(NamedTuple):
-    """What a task comes from: a threadblock's step, and message `number` of a connection."""
+    """The origin of a task: a threadblock's step, and message `number` of a connection."""
 
     role: Role
     block: ThreadBlock | None = None
     position: int = -1
     connection: Connection | None = None
     number: int = -1
+
+
+def describe_place(place: Place, rank: int) -> str:
+    """Return a place in MSCCL's words; "" for what main does to start and join threadblocks."""
+    if place.block is None or place.role == Role.FORK:
+        return ""
+    where = f"threadblock {place.block.id} of GPU {rank}"
+    if place.position < 0:
+        return f"{_describe_role(place)}the start of {where}"
+    step = place.block.steps[place.position]
+    return (
+        f"{_describe_role(place)}step {place.position} ({step.type}) of {where}, line {step.line}"
+    )
+
+
+def _describe_role(place: Place) -> str:
+    if place.connection is None:
+        return "a dependency of " if place.role == Role.DEPENDENCY else ""
+    message = f"message {place.number} of {place.connection}"
+    role = {Role.DATA: message, Role.MOVE: message, Role.CREDIT: f"the free slot for {message}"}
+    return f"{role[place.role]}, "
 
 
 def signaller(block: ThreadBlock, deps: int) -> int | None:
@@ -41,19 +59,6 @@ def signaller(block: ThreadBlock, deps: int) -> int | None:
         if step.hasdep and step.type != "nop":
             return position
     return None
-
-
-@dataclass
-class TaskQueue(Generic[P]):
-    """The tasks of a stream, and what each of them comes from."""
-
-    tasks: list[list[Any]] = field(default_factory=list)
-    places: list[P] = field(default_factory=list)
-
-    def add(self, place: P, note: dict[str, object] | None, *task: object) -> None:
-        """Append a task."""
-        self.tasks.append([*task, note] if note else [*task])
-        self.places.append(place)
 
 
 class Edges:

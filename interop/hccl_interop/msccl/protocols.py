@@ -1,4 +1,4 @@
-"""What a FIFO is in each protocol: how many messages it holds, and how large one may be.
+"""FIFOs of each protocol: the number of messages that one holds, and their largest size.
 
 A connection has 8 steps of memory. With Simple a message takes 4 of them, so that two fit; with LL
 and LL128 it takes one, of which flags take a half and a sixteenth. Sizes are those of the default
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hccl_py.formats.checks import MAX_NAMES
+from hccl_py.program.limits import MAX_NAMES
 from hccl_py.program.transports import OWN_NOTIFIES
 
 MAX_COUNT = 72
@@ -47,7 +47,7 @@ class Signals(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """What the first notifies of a connection are called."""
+        """The names of the first notifies of a connection."""
         names = {self.credit(slot): f"credit {slot}" for slot in range(self.slots)}
         for slot in range(self.slots):
             for part in range(self.slices):
@@ -56,7 +56,7 @@ class Signals(NamedTuple):
         return [names[index] for index in range(len(names))][:MAX_NAMES]
 
     def count(self, slots: int) -> int:
-        """Return how many notifies a connection needs of whose slots so many are used."""
+        """Return the number of notifies of a connection that uses so many slots."""
         if not slots:
             return 0
         return 1 + max(self.data(slots - 1, self.slices - 1), self.credit(slots - 1))
@@ -80,7 +80,7 @@ class MessagePart(NamedTuple):
 
 
 class ChunkLoop(NamedTuple):
-    """How the runtime goes through data whose chunks have `chunk` bytes.
+    """The passes of the runtime through data whose chunks have `chunk` bytes.
 
     While a chunk fits a message, one pass takes all of it, and `at_once` chunks travel together.
     Larger chunks are cut: every pass takes as much of each chunk as a message holds, so a step of
@@ -98,7 +98,7 @@ class ChunkLoop(NamedTuple):
 
     @property
     def passes(self) -> int:
-        """How often the steps run."""
+        """The number of times that the steps run."""
         return max(1, -(-self.chunk // self.limit))
 
     @property
@@ -107,7 +107,7 @@ class ChunkLoop(NamedTuple):
         return min(max(1, self.limit // max(self.chunk, 1)), MAX_COUNT - 1)
 
     def part(self, number: int) -> tuple[int, int]:
-        """Return where in every chunk a pass begins, and the bytes that it takes."""
+        """Return the offset of a pass in every chunk, and the bytes that it takes."""
         begin = number * self.limit
         return begin, min(self.limit, self.chunk - begin)
 

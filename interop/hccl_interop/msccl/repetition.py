@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from math import gcd, lcm
 from typing import TYPE_CHECKING
 
+from hccl_interop.common.meaning import Meaning, MscclCall
 from hccl_interop.msccl.algorithm import XmlAlgorithm
 from hccl_interop.msccl.build import build
 from hccl_interop.msccl.layout import MAX_TASKS, CallLayout
-from hccl_interop.msccl.operation import Meaning, MscclCall
 from hccl_py.call.ops import OPS
 from hccl_py.errors import ParameterError
 from hccl_py.program.program import Program
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RepeatedTimes:
-    """What a call takes: `program` has the `written` passes that were timed, `passes` and `tasks`
+    """The time of a call: `program` has the `written` passes that were timed, `passes` and `tasks`
     count those of the call.
     """
 
@@ -45,7 +45,7 @@ class RepeatedTimes:
 
 
 @dataclass(frozen=True)
-class Repetition:
+class RepeatedPasses:
     """A call of so many passes. After `step` passes, slots are used as before; no pass waits for
     one more than `depth` before it.
     """
@@ -59,8 +59,10 @@ class Repetition:
     @staticmethod
     def of(
         meaning: Meaning[XmlAlgorithm], call: MscclCall, most: int = MAX_TASKS
-    ) -> Repetition | None:
-        """Return what a call repeats; None where it is written out, with up to `most` tasks."""
+    ) -> RepeatedPasses | None:
+        """Return the passes that a call repeats; None where it is written out, with up to `most`
+        tasks.
+        """
         layout = CallLayout(meaning.algorithm, call, keeps_own=True)
         if layout.fits(most):
             return None
@@ -72,7 +74,7 @@ class Repetition:
             whole = ranks // gcd(ranks, chunks)
             step = lcm(step, whole // gcd(whole, layout.loop.limit // unit))
         depth = max((-(-slots // count) for count in messages), default=0) + 1
-        return Repetition(meaning, call, layout.loop.passes, step, depth)
+        return RepeatedPasses(meaning, call, layout.loop.passes, step, depth)
 
     def checked(self) -> MscclCall:
         """Return a call that shows what any pass does wrong."""
@@ -85,10 +87,10 @@ class Repetition:
         shares_links: bool,
         most: int = MAX_TASKS,
     ) -> RepeatedTimes:
-        """Return what the call takes by a simulation in which tasks share links, or do not;
+        """Return the time of the call by a simulation in which tasks share links, or do not;
         ParameterError where its passes are not steady before there are more than `most` tasks.
         """
-        from hccl_py.simulator.steady import steady_state  # who checks needs no simulator
+        from hccl_py.simulator.steady import steady_state  # checks need no simulator
 
         least = 2 * self.step + 4 * self.depth + 4
         while True:

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TypeAlias
 
+from hccl_interop.common.places import PlacedStream
 from hccl_interop.msccl.algorithm import Gpu, ThreadBlock, XmlStep
 from hccl_interop.msccl.layout import FIFO, CallLayout, Fifo
-from hccl_interop.msccl.places import Edges, Place, Role, TaskQueue
+from hccl_interop.msccl.places import Edges, Place, Role
 from hccl_interop.msccl.protocols import MessagePart
+from hccl_py.enums import TaskKind
+from hccl_py.program.builder import BufferSlice, TaskNote
+from hccl_py.program.builder.streams import NO_NOTE
 
-_Task = list[Any]
-_Slice = list[Any]
+_Move: TypeAlias = tuple[TaskKind, BufferSlice, BufferSlice]
+"""A task that moves data, by kind, source and destination."""
 
 
 class BlockWriter:
     """Writes the stream of one threadblock."""
 
     def __init__(
-        self, layout: CallLayout, gpu: Gpu, block: ThreadBlock, stream: int, edges: Edges
+        self,
+        layout: CallLayout,
+        gpu: Gpu,
+        block: ThreadBlock,
+        stream: PlacedStream[Place],
+        edges: Edges,
     ) -> None:
         self._layout, self._block, self._stream, self._edges = layout, block, stream, edges
         self._rank = gpu.id
         self._counts = {b.id: len(edges.waits[b.id]) for b in gpu.blocks}
         self._waits_of = {number + 1: len(edges.waits[b.id]) for number, b in enumerate(gpu.blocks)}
-        self._queue: TaskQueue[Place] = TaskQueue()
         self._sent = self._received = 0
         self._outgoing = gpu.outgoing(block) if block.send >= 0 else None
         self._incoming = gpu.incoming(block) if block.recv >= 0 else None
@@ -33,17 +41,17 @@ class BlockWriter:
             for name in (self._outgoing, self._incoming)
         )
 
-    def queue(self) -> TaskQueue[Place]:
-        """Return all tasks."""
-        self._queue.add(Place(Role.FORK, self._block), None, "local_wait", 0)
+    def write(self) -> None:
+        """Append all tasks of the threadblock."""
+        fork = Place(Role.FORK, self._block)
+        self._stream.at(fork).local_wait(0)
         if self._from is not None and any(s.form.receives for s in self._block.steps):
             for number in range(min(self._layout.protocol.slots, self._credits)):
-                self._credit(-1, number, None)
+                self._credit(-1, number, NO_NOTE)
         for number in range(self._layout.loop.passes):
             for position, step in enumerate(self._block.steps):
                 self._step(number, position, step)
-        self._queue.add(Place(Role.FORK, self._block), None, "local_post", 0, self._stream - 1)
-        return self._queue
+        self._stream.at(fork).local_post(0, self._stream.stream.number - 1)
 
     @property
     def _credits(self) -> int:
@@ -52,27 +60,21 @@ class BlockWriter:
         return self._from.sent * self._layout.loop.passes
 
     def _step(self, number: int, position: int, step: XmlStep) -> None:
-        label = step.form.label
-        note: dict[str, object] = {
-            "label": label,
-            "source": self._layout.algorithm.source(step.line),
-        }
-        if number:
-            note["round"] = number
+        note = TaskNote(step.form.label, self._layout.algorithm.source(step.line), number)
         place = Place(Role.DEPENDENCY, self._block, position)
         wait = self._edges.waits[self._block.id].get(position)
         if wait is not None:
             index = 1 + number * self._counts[self._block.id] + wait
-            self._queue.add(place, note, "local_wait", index)
+            self._stream.at(place).local_wait(index, note)
         if step.type != "nop":
             for piece in self._layout.loop.pieces(step.cnt):
                 self._piece(number, position, step, piece, note)
         for stream, wait in self._edges.posts[self._block.id].get(position, ()):
             index = 1 + number * self._waits_of[stream] + wait
-            self._queue.add(place, note, "local_post", stream, index)
+            self._stream.at(place).local_post(stream, index, note)
 
     def _piece(
-        self, number: int, position: int, step: XmlStep, piece: MessagePart, note: dict[str, object]
+        self, number: int, position: int, step: XmlStep, piece: MessagePart, note: TaskNote
     ) -> None:
         """Write what a step does with one message, slice after slice: what has come is sent on
         before the next slice is there.
@@ -84,15 +86,13 @@ class BlockWriter:
         dst = self._layout.memory(step.dst, piece, number) if form.dst else None
         for part, (begin, length) in enumerate(slices):
             if form.receives:
-                self._signal(Role.DATA, "wait", position, self._received, note, part=part)
+                self._signal(Role.DATA, position, self._received, note, part=part)
             if form.sends and not part:
-                self._signal(Role.CREDIT, "wait", position, self._sent, note, outgoing=True)
+                self._signal(Role.CREDIT, position, self._sent, note, outgoing=True)
             source, target = (_within(side, begin, length) for side in (src, dst))
             self._move(position, self._moves(step, source, target, begin, length), note)
             if form.sends:
-                self._signal(
-                    Role.DATA, "post", position, self._sent, note, outgoing=True, part=part
-                )
+                self._signal(Role.DATA, position, self._sent, note, outgoing=True, part=part)
         self._sent += form.sends
         if form.receives:
             following = self._received + self._layout.protocol.slots
@@ -100,66 +100,75 @@ class BlockWriter:
                 self._credit(position, following, note)
             self._received += 1
 
-    def _move(self, position: int, moves: Iterator[_Task], note: dict[str, object]) -> None:
+    def _move(self, position: int, moves: Iterator[_Move], note: TaskNote) -> None:
         """Write the tasks that move a slice: one step of a threadblock."""
         receives = self._block.steps[position].form.receives
         place = self._message(Role.MOVE, position, outgoing=not receives)
-        for task in moves:
-            if task[0] != "copy" or not self._layout.is_own(self._rank, task[1], task[2]):
-                self._queue.add(place, note, *task)
-                note = {**note, "joined": True}
+        joined = False
+        for kind, src, dst in moves:
+            if kind is TaskKind.COPY and self._layout.drops(self._rank, src, dst):
+                continue
+            link = self._to.link if kind is TaskKind.WRITE and self._to else None
+            self._stream.at(place).move(kind, src, dst, note, link=link, joined=joined)
+            joined = True
 
     def _moves(
-        self, step: XmlStep, src: _Slice | None, dst: _Slice | None, begin: int, length: int
-    ) -> Iterator[_Task]:
-        """Yield what moves a slice: out of the incoming slot, into memory and the outgoing slot."""
-        form, op, sent = step.form, self._layout.reduce, src
+        self,
+        step: XmlStep,
+        src: BufferSlice | None,
+        dst: BufferSlice | None,
+        begin: int,
+        length: int,
+    ) -> Iterator[_Move]:
+        """Yield the moves of a slice: out of the incoming slot, into memory and the outgoing slot.
+        Only sends write.
+        """
+        form, sent = step.form, src
         slot = self._slot(self._from, self._received, begin, length) if form.receives else None
         if slot is None:
-            if dst is not None:
-                yield ["reduce", op, src, dst] if form.reduces else ["copy", src, dst]
-        elif form.reduces and src == dst:
-            yield ["reduce", op, slot, dst]
+            if src is not None and dst is not None:
+                yield (TaskKind.REDUCE if form.reduces else TaskKind.COPY), src, dst
+        elif form.reduces and src == dst and dst is not None:
+            yield TaskKind.REDUCE, slot, dst
             sent = dst
         else:
             sent = slot
-            if form.reduces:
-                yield ["reduce", op, src, slot]
+            if form.reduces and src is not None:
+                yield TaskKind.REDUCE, src, slot
             if dst is not None:
-                yield ["copy", slot, dst]
-        if form.sends:
-            assert self._to is not None
-            target = self._slot(self._to, self._sent, begin, length)
-            yield ["write", f"link:{self._to.link}", sent, target]
+                yield TaskKind.COPY, slot, dst
+        if form.sends and sent is not None:
+            yield TaskKind.WRITE, sent, self._slot(self._to, self._sent, begin, length)
 
-    def _slot(self, fifo: Fifo | None, number: int, begin: int, length: int) -> _Slice:
+    def _slot(self, fifo: Fifo | None, number: int, begin: int, length: int) -> BufferSlice:
         assert fifo is not None
         slot = number % self._layout.protocol.slots
-        return [FIFO, fifo.base + slot * fifo.slot_bytes + begin, length]
+        return FIFO, fifo.base + slot * fifo.slot_bytes + begin, length
 
-    def _credit(self, position: int, number: int, note: dict[str, object] | None) -> None:
+    def _credit(self, position: int, number: int, note: TaskNote) -> None:
         """Let the sender send message `number`."""
-        self._signal(Role.CREDIT, "post", position, number, note)
+        self._signal(Role.CREDIT, position, number, note)
 
     def _signal(
         self,
         role: Role,
-        task: str,
         position: int,
         number: int,
-        note: dict[str, object] | None,
+        note: TaskNote,
         *,
         outgoing: bool = False,
         part: int = 0,
     ) -> None:
-        fifo = self._to if outgoing else self._from
+        """Post or wait for a signal of message `number`: a sender waits for credits and posts data,
+        a receiver the other way round.
+        """
+        fifo, connection = (self._to, self._outgoing) if outgoing else (self._from, self._incoming)
         assert fifo is not None
         signals, slot = self._layout.signals, number % self._layout.protocol.slots
         index = signals.credit(slot) if role is Role.CREDIT else signals.data(slot, part)
-        place = Place(
-            role, self._block, position, self._outgoing if outgoing else self._incoming, number
-        )
-        self._queue.add(place, note, task, f"link:{fifo.link}", index)
+        stream = self._stream.at(Place(role, self._block, position, connection, number))
+        signal = stream.post if (role is Role.DATA) == outgoing else stream.wait
+        signal(fifo.link, index, note)
 
     def _message(self, role: Role, position: int, *, outgoing: bool) -> Place:
         """Return the place of what moves data; a local step has no message."""
@@ -171,6 +180,6 @@ class BlockWriter:
         return Place(role, self._block, position, name, number)
 
 
-def _within(side: _Slice | None, begin: int, length: int) -> _Slice | None:
+def _within(side: BufferSlice | None, begin: int, length: int) -> BufferSlice | None:
     """Return a part of a slice."""
-    return None if side is None else [side[0], side[1] + begin, length]
+    return None if side is None else (side[0], side[1] + begin, length)

@@ -64,7 +64,7 @@ def _algorithms(data: bytes, name: str) -> tuple[XmlAlgorithm, ...]:
     text = decoded(data, MSCCL).removeprefix("\ufeff")
     text = _DECLARATION.sub(lambda found: "\n" * found[0].count("\n"), text)
     parser = expat.ParserCreate("utf-8")
-    reader = _Reader(parser)
+    reader = _XmlReader(parser)
     parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end
     try:
         parser.Parse("<algorithms>", False)
@@ -119,7 +119,7 @@ class _OpenAlgo:
 
     def closed(self, file: str) -> XmlAlgorithm:
         """Return it with everything checked that no step says by itself."""
-        at = _Attributes("algo", self.attributes, self.line)
+        at = _XmlAttributes("algo", self.attributes, self.line)
         ranks = at.number("ngpus", 1, MAX_CHUNKS)
         gpus = sorted((_gpu(gpu, ranks) for gpu in self.gpus), key=lambda gpu: gpu.id)
         _check_ids([(gpu.id, gpu.line) for gpu in gpus], "gpu")
@@ -145,7 +145,7 @@ class _OpenAlgo:
         )
 
 
-class _Reader:
+class _XmlReader:
     """Keeps what is open; elements that the format does not have are passed over, as the runtime
     does.
     """
@@ -204,7 +204,7 @@ def _too_many(what: str, most: int, line: int) -> FileError:
 
 
 def _gpu(gpu: _OpenGpu, ranks: int) -> Gpu:
-    at = _Attributes("gpu", gpu.attributes, gpu.line)
+    at = _XmlAttributes("gpu", gpu.attributes, gpu.line)
     number = at.number("id", 0, ranks - 1)
     blocks = sorted((_block(block, number, ranks) for block in gpu.blocks), key=lambda b: b.id)
     _check_ids([(block.id, block.line) for block in blocks], "tb")
@@ -214,7 +214,7 @@ def _gpu(gpu: _OpenGpu, ranks: int) -> Gpu:
 
 
 def _block(block: _OpenBlock, rank: int, ranks: int) -> ThreadBlock:
-    at = _Attributes("tb", block.attributes, block.line)
+    at = _XmlAttributes("tb", block.attributes, block.line)
     peers = [at.number(name, -1, ranks - 1) for name in ("send", "recv")]
     if rank in peers:
         found = f"rank {rank} itself"
@@ -246,12 +246,12 @@ def _check_ids(ids: list[tuple[int, int]], element: str) -> None:
 
 
 def _copy(attributes: Mapping[str, str], line: int) -> tuple[int, int, int]:
-    at = _Attributes("copy", attributes, line)
+    at = _XmlAttributes("copy", attributes, line)
     return at.number("i_off", 0, MAX_CHUNKS), at.number("o_off", 0, MAX_CHUNKS), line
 
 
 def _step(attributes: Mapping[str, str], line: int) -> XmlStep:
-    at = _Attributes("step", attributes, line)
+    at = _XmlAttributes("step", attributes, line)
     kind = at.word("type", STEP_TYPES)
     form = STEP_TYPES[kind]
     depid = at.number("depid", -1, MAX_CHUNKS)
@@ -268,12 +268,12 @@ def _step(attributes: Mapping[str, str], line: int) -> XmlStep:
     )
 
 
-def _local(at: _Attributes, side: str, *, used: bool) -> Local:
+def _local(at: _XmlAttributes, side: str, *, used: bool) -> Local:
     buffer = at.word(f"{side}buf", ("i", "o", "s"))
     return Local(buffer, at.number(f"{side}off", 0 if used else -1, MAX_CHUNKS))
 
 
-class _Attributes:
+class _XmlAttributes:
     """The attributes of one element."""
 
     def __init__(self, element: str, attributes: Mapping[str, str], line: int) -> None:

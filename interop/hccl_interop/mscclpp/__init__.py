@@ -7,7 +7,7 @@ imported = import_plan(plan, meaning_of(plan), size=1 << 20)
 imported.report().ok
 """
 
-from hccl_interop.msccl import Meaning, meaning_of
+from hccl_interop.common.meaning import Meaning, meaning_of
 from hccl_interop.mscclpp.call import call_of, usual_size
 from hccl_interop.mscclpp.imported import import_plan
 from hccl_interop.mscclpp.json_text import MSCCLPP, is_plan, is_plan_file, plan_from, read_plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import lcm
 from typing import NamedTuple
 
-from hccl_interop.msccl import Meaning
+from hccl_interop.common.meaning import Meaning
 from hccl_interop.mscclpp.plan import ExecutionPlan
 from hccl_interop.mscclpp.sizes import RankSizes
 from hccl_py.call.op_param import OpParam
@@ -62,8 +62,8 @@ def call_of(
 
 
 def usual_size(plan: ExecutionPlan, dtype: DataType) -> int:
-    """Return the data size of a call of which nobody says it: 1 MiB, or what is nearest to it of
-    the sizes for which the plan is.
+    """Return the data size of a call that states none: 1 MiB, or the nearest of the sizes for which
+    the plan is.
     """
     size = max(plan.min_bytes, min(_USUAL, plan.max_bytes))
     step = _step(plan, dtype)
@@ -72,7 +72,7 @@ def usual_size(plan: ExecutionPlan, dtype: DataType) -> int:
 
 
 def _reduction(plan: ExecutionPlan) -> ReduceOp:
-    """Return how the plan reduces; its operations may disagree, which is a defect of it."""
+    """Return the reduction of the plan; operations that disagree are a defect of it."""
     found = {op.reduce for _, _, op in plan.reduces}
     known = {reduce.spelling: reduce for reduce in (ReduceOp.MIN, ReduceOp.MAX)}
     return known.get(next(iter(sorted(found)), ""), ReduceOp.SUM)

@@ -1,4 +1,4 @@
-"""What is wrong with a plan or a call of it beside what its program shows: what the executor
+"""Defects of a plan or a call of it that its program does not show: what the executor
 refuses, or takes otherwise than it is meant.
 """
 
@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from hccl_interop.msccl.checks import Defect
+from hccl_interop.common.defects import Defect
 from hccl_interop.mscclpp.call import PlanCall
 from hccl_interop.mscclpp.nops import missing_nops
 from hccl_interop.mscclpp.operations import FORMS, MAX_OPS
@@ -28,7 +28,7 @@ _PLAIN_SENDS = ("put", "pws", "pwsf", "res", "rres", "get", "rre", "glres", "gst
 
 
 def defects_of_call(call: PlanCall) -> Iterator[Defect]:
-    """Yield what the plan and the size of the call show."""
+    """Yield the defects that the plan and the size of the call show."""
     yield from _of_plan(call)
     for gpu in call.plan.gpus:
         for block in gpu.blocks:
@@ -112,7 +112,7 @@ def _of_op(
                 yield message, "Packets do not go through pipelines.", False
     yield from _of_channels(op)
     if op.reduce not in ("", "sum"):
-        message = f"has reduce_op {op.reduce!r}: the executor of {RELEASE} adds, whatever it says."
+        message = f"has reduce_op {op.reduce!r}: the executor of {RELEASE} adds all the same."
         yield message, "Make it a sum.", False
     yield from _of_sides(op)
     yield from _of_buffers(call, gpu, block, op)
@@ -204,7 +204,7 @@ def _of_switches(call: PlanCall) -> Iterator[Defect]:
 def defects_of_steps(
     call: PlanCall, steps: Mapping[tuple[int, int], list[PlanStep]]
 ) -> Iterator[Defect]:
-    """Yield what shows in the operations one by one."""
+    """Yield the defects of operations one by one."""
     yield from _of_semaphores(call, steps)
     yield from _of_packets(call, steps)
     yield from _of_scratch(call, steps)

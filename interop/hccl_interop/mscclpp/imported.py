@@ -12,12 +12,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hccl_interop.msccl import Meaning
-from hccl_interop.msccl.checks import Defect, findings_of
-from hccl_interop.mscclpp.build import PlanTasks, build
+from hccl_interop.common.defects import Defect, findings_of
+from hccl_interop.common.meaning import Meaning
+from hccl_interop.common.places import PlacedProgram
+from hccl_interop.mscclpp.build import build
 from hccl_interop.mscclpp.call import call_of, usual_size
 from hccl_interop.mscclpp.checks import defects_of_call, defects_of_steps
 from hccl_interop.mscclpp.operations import FORMS
+from hccl_interop.mscclpp.places import PlanPlace
 from hccl_interop.mscclpp.plan import ExecutionPlan
 from hccl_interop.mscclpp.steps import steps_of
 from hccl_interop.mscclpp.structure import structure_of
@@ -64,28 +66,14 @@ def _findings(plan: ExecutionPlan, defects: Sequence[Defect]) -> tuple[Finding, 
     return tuple(_counted(found) for found in alike.values())
 
 
-def _explained(built: PlanTasks, finding: Finding) -> Finding | None:
-    """Return a finding with the operation of each of its tasks; None for one about streams and
-    notifies of the executor, which authors of plans cannot change.
+def _explained(built: PlacedProgram[PlanPlace], finding: Finding) -> Finding | None:
+    """Return a finding with the operations of its tasks; None for one that authors of plans cannot
+    act upon.
     """
-    from hccl_py.verifier import Severity
-
-    if finding.name == "RESOURCE_UNUSED":
-        return None
-    tasks = dict.fromkeys((t.rank, t.stream, t.index) for t in finding.tasks)
-    operations = {task: _operation(built, *task) for task in tasks}
-    if finding.severity is Severity.HINT and finding.name == "REDUNDANT_SYNC":
-        signals = ("channel" in text or "semaphore" in text for text in operations.values())
-        if not all(signals):
-            return None
-    lines = [f"  r{r}.s{s}.t{i} is {text}." for (r, s, i), text in operations.items() if text]
-    explained = replace(finding, message="\n".join([finding.message, *lines[:4]]))
-    return _unflushed(explained) if finding.name == "STREAM_NOT_JOINED" else explained
-
-
-def _operation(built: PlanTasks, rank: int, stream: int, index: int) -> str:
-    places = built.places[rank, stream]
-    return places[index % len(places)].words(rank)
+    explained = built.explained(finding)
+    if explained is None or finding.name != "STREAM_NOT_JOINED":
+        return explained
+    return _unflushed(explained)
 
 
 def _notes(plan: ExecutionPlan) -> Iterator[str]:

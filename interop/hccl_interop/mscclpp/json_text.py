@@ -60,7 +60,7 @@ _KINDS = ("memory", "port")
 
 
 def is_plan(data: bytes) -> bool:
-    """Whether a JSON text is an execution plan: it has GPUs, and names no format of ours."""
+    """Return True if a JSON text is an execution plan: it has GPUs, and names no format of ours."""
     if b'"gpus"' not in data or b'"hccl-py.program/' in data:
         return False
     try:
@@ -71,7 +71,7 @@ def is_plan(data: bytes) -> bool:
 
 
 def is_plan_file(path: PathLike) -> bool:
-    """Whether a file is an execution plan; one that cannot be read is none."""
+    """Return True if a file is an execution plan; one that cannot be read is none."""
     try:
         return is_plan(read_file(path, _SNIFFED, MSCCLPP))
     except FileError:
@@ -90,10 +90,10 @@ def read_plan(path: PathLike, max_bytes: int | None = None) -> ExecutionPlan:
 
 def plan_from(data: bytes, name: str) -> ExecutionPlan:
     """Return the plan of a file's bytes; raises as `read_plan`."""
-    return named(f"{name:.200}", MSCCLPP, lambda: _Reader(data, name).plan())
+    return named(f"{name:.200}", MSCCLPP, lambda: _PlanReader(data, name).plan())
 
 
-class _Reader:
+class _PlanReader:
     """Reads one file."""
 
     def __init__(self, data: bytes, file: str) -> None:

@@ -1,4 +1,4 @@
-"""What all ranks of a plan's program have in common: links, notifies and buffers.
+"""The layout that ranks of a plan's program share: links, notifies and buffers.
 
     channel         link between the two ranks whose k-th channels meet, with a notify at each end
     remote buffer   what the links between two ranks export
@@ -18,7 +18,8 @@ from hccl_interop.mscclpp.operations import FORMS
 from hccl_interop.mscclpp.packets import PacketFlags, PacketWrite, StepKey
 from hccl_interop.mscclpp.plan import PlanBlock, PlanGpu
 from hccl_interop.mscclpp.steps import PACKETS, SCRATCH, PlanSlice, PlanStep
-from hccl_py.formats.checks import MAX_NAMES
+from hccl_py.program.builder import ProgramBuilder
+from hccl_py.program.limits import MAX_NAMES
 from hccl_py.program.transports import OWN_NOTIFIES
 
 REGISTERS = "REGISTERS"
@@ -26,7 +27,7 @@ REGISTERS = "REGISTERS"
 
 
 @dataclass
-class _Link:
+class _PlanLink:
     """A link: its ranks, the lower one first."""
 
     id: int
@@ -44,10 +45,9 @@ class PlanLayout:
     def __init__(self, call: PlanCall, steps: Mapping[tuple[int, int], list[PlanStep]]) -> None:
         self.call, self.plan, self.steps = call, call.plan, steps
         self.flags = PacketFlags(steps)
-        self.reduce = call.op.reduce.spelling if call.op.reduce else "sum"
-        self._links: list[_Link] = []
-        self._of_channel: dict[tuple[int, str, int], _Link] = {}
-        self._of_pair: dict[tuple[int, int], _Link] = {}
+        self._links: list[_PlanLink] = []
+        self._of_channel: dict[tuple[int, str, int], _PlanLink] = {}
+        self._of_pair: dict[tuple[int, int], _PlanLink] = {}
         for kind in ("memory", "port"):
             self._channels(kind)
         self._registers = _laid_out(steps)
@@ -72,9 +72,9 @@ class PlanLayout:
                         if turn < len(found):
                             self._of_channel[end, kind, found[turn]] = link
 
-    def _made(self, one: int, other: int, plane: str) -> _Link:
+    def _made(self, one: int, other: int, plane: str) -> _PlanLink:
         pair = (min(one, other), max(one, other))
-        link = _Link(len(self._links), pair, plane)
+        link = _PlanLink(len(self._links), pair, plane)
         self._links.append(link)
         self._of_pair.setdefault(pair, link)
         return link
@@ -87,7 +87,7 @@ class PlanLayout:
         """Return the link over which data goes that no channel carries."""
         return self._between(one, other).id
 
-    def _between(self, one: int, other: int) -> _Link:
+    def _between(self, one: int, other: int) -> _PlanLink:
         pair = (min(one, other), max(one, other))
         return self._of_pair.get(pair) or self._made(one, other, "memory")
 
@@ -104,7 +104,7 @@ class PlanLayout:
                     self.notify[write, reader] = number
 
     def _export(self) -> None:
-        """Let links export what tasks of the peer touch."""
+        """Let links export the buffers that tasks of the peer touch."""
         for (rank, _), listed in self.steps.items():
             for step in listed:
                 for found in (*step.src, *step.dst):
@@ -114,56 +114,52 @@ class PlanLayout:
             link.exports |= self._of_pair[link.ranks].exports
 
     def register(self, rank: int, block: int) -> PlanSlice:
-        """Return where a threadblock holds sums."""
+        """Return the registers in which a threadblock holds sums."""
         return self._registers[rank, block]
 
-    def links(self) -> list[dict[str, object]]:
-        """Return the links of a program file."""
-        return [
-            {
-                "id": link.id,
-                "ranks": list(link.ranks),
-                "kind": "sdma",
-                "notifies": link.notifies,
-                "plane": link.plane,
-                "exports": {str(rank): sorted(link.exports[rank]) for rank in link.ranks},
-            }
-            for link in self._links
-        ]
-
     def notify_names(self) -> list[str]:
-        """Return what the first notifies of links are called."""
+        """Return the names of the first notifies of links."""
         most = max((link.notifies for link in self._links), default=1)
         names = ["signal", *(f"notify {k}" for k in range(1, OWN_NOTIFIES))]
         return [*names, *(f"packets {k}" for k in range(most - OWN_NOTIFIES))][:MAX_NAMES]
 
-    def buffers(self) -> dict[str, dict[str, int]]:
-        """Return the bytes of every rank's buffers."""
+    def add_to(self, builder: ProgramBuilder) -> None:
+        """Add all buffers and links to a builder, which numbers links as the layout does."""
+        for name, sizes in self._buffers().items():
+            builder.buffer(name, sizes)
+        for link in self._links:
+            exports = {rank: sorted(link.exports[rank]) for rank in link.ranks}
+            builder.link(*link.ranks, plane=link.plane, notifies=link.notifies, exports=exports)
+
+    def _buffers(self) -> dict[str, list[int]]:
+        """Return the bytes of buffers by rank."""
         used = {
             found.buffer
             for listed in self.steps.values()
             for step in listed
             for found in (*step.src, *step.dst)
         }
-        found = {}
-        for gpu, sizes in zip(self.plan.gpus, self.call.sizes, strict=True):
-            buffers = {"IN": sizes.inputs, "OUT": sizes.outputs}
-            buffers |= {SCRATCH: sizes.scratch} if SCRATCH in used else {}
-            buffers |= {PACKETS: sizes.scratch // 2} if PACKETS in used else {}
-            held = [slice_ for (rank, _), slice_ in self._registers.items() if rank == gpu.id]
-            if any(slice_.size for slice_ in self._registers.values()):
-                buffers[REGISTERS] = max((slice_.stop for slice_ in held), default=0)
-            found[str(gpu.id)] = buffers
-        return found
+        sizes = self.call.sizes
+        buffers = {"IN": [of.inputs for of in sizes], "OUT": [of.outputs for of in sizes]}
+        if SCRATCH in used:
+            buffers[SCRATCH] = [of.scratch for of in sizes]
+        if PACKETS in used:
+            buffers[PACKETS] = [of.scratch // 2 for of in sizes]
+        if any(held.size for held in self._registers.values()):
+            ends = [0] * len(sizes)
+            for (rank, _), held in self._registers.items():
+                ends[rank] = max(ends[rank], held.stop)
+            buffers[REGISTERS] = ends
+        return buffers
 
-    def alternating(self) -> list[str]:
+    def alternating(self) -> tuple[str, ...]:
         """Return the buffers of which a call has the half that the call before it has not."""
-        used = next(iter(self.buffers().values()))
-        return [name for name in (SCRATCH, PACKETS) if self.plan.double and name in used]
+        used = self._buffers()
+        return tuple(name for name in (SCRATCH, PACKETS) if self.plan.double and name in used)
 
 
 def _laid_out(steps: Mapping[tuple[int, int], list[PlanStep]]) -> dict[tuple[int, int], PlanSlice]:
-    """Return where every threadblock holds sums, as large as its operations need them."""
+    """Return the registers of every threadblock, as large as its operations need them."""
     ends: dict[int, int] = defaultdict(int)
     found = {}
     for (rank, block), listed in steps.items():

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from hccl_interop.msccl.checks import Defect
+from hccl_interop.common.defects import Defect
 from hccl_interop.mscclpp.operations import FORMS, MAX_OPS
 from hccl_interop.mscclpp.overlaps import Overlaps
 from hccl_interop.mscclpp.plan import PlanOp
@@ -67,7 +67,7 @@ def _defect(owner: _Owner, before: PlanOp, after: PlanOp, why: str) -> Defect:
     )
 
 
-class _Access(NamedTuple):
+class _StepAccess(NamedTuple):
     """Bytes that a step touches."""
 
     begin: int
@@ -77,14 +77,14 @@ class _Access(NamedTuple):
 
 
 class _Shared:
-    """What all threadblocks touch, by buffer and address."""
+    """Accesses of all threadblocks, by buffer and address."""
 
     def __init__(self, steps: Mapping[_Owner, list[PlanStep]]) -> None:
-        found: dict[tuple[int, str], set[_Access]] = defaultdict(set)
+        found: dict[tuple[int, str], set[_StepAccess]] = defaultdict(set)
         for owner, listed in steps.items():
             for step in listed:
                 for slice_, writes in _touched(step):
-                    access = _Access(slice_.offset, slice_.stop, writes, owner)
+                    access = _StepAccess(slice_.offset, slice_.stop, writes, owner)
                     found[slice_.rank, slice_.buffer].add(access)
         self._accesses = {
             key: Overlaps((access.begin, access.stop, access) for access in value)
@@ -92,8 +92,8 @@ class _Shared:
         }
 
     def concerns_others(self, owner: _Owner, step: PlanStep) -> bool:
-        """Whether a step touches memory of a peer, or what another threadblock touches, one of the
-        two to write.
+        """Return True if a step touches memory of a peer, or bytes that another threadblock
+        touches, one of the two to write.
         """
         return any(
             slice_.rank != owner[0] or self._conflicts(owner, slice_, writes)
@@ -109,8 +109,8 @@ class _Shared:
 
 
 def _touched(step: PlanStep) -> Iterator[tuple[PlanSlice, bool]]:
-    """Yield what a step touches, and whether it writes it; packets that it waits for are left out,
-    as flags say when they are there.
+    """Yield the slices that a step touches, and True for those that it writes. Packets for which it
+    waits are left out, as flags say when they are there.
     """
     yield from ((slice_, False) for slice_ in step.src if slice_ not in step.reads)
     yield from ((slice_, True) for slice_ in step.dst)
@@ -119,7 +119,7 @@ def _touched(step: PlanStep) -> Iterator[tuple[PlanSlice, bool]]:
 def _why(
     shared: _Shared, owner: _Owner, before: PlanStep, between: list[PlanStep], after: PlanStep
 ) -> str:
-    """Return what may happen without a nop between two steps; empty where nothing may."""
+    """Return the danger of two steps without a nop between them; "" where there is none."""
     moves_before, moves_after = FORMS[before.op.name].moves, FORMS[after.op.name].moves
     if moves_before and after.op.name in _SAYS and _is_by_all(before):
         if shared.concerns_others(owner, before):
@@ -133,14 +133,14 @@ def _why(
 
 
 def _is_by_all(step: PlanStep) -> bool:
-    """Whether all threads do it; what goes over port channels, one thread for each asks for."""
+    """Return True if all threads do a step; one thread asks for transfers over a port channel."""
     return step.op.channel_type != "port" or FORMS[step.op.name].src_packets == 0
 
 
 def _conflict(rank: int, before: PlanStep, between: list[PlanStep], after: PlanStep) -> bool:
-    """Whether two steps touch the same local bytes, one of them to write, in different ways; and
-    no packets keep them in order: of the first, for which the second waits, or a step between,
-    after which the same threads go on with the same bytes.
+    """Return True if two steps touch the same local bytes in different ways, one of them to write,
+    and no packets keep them in order: packets of the first for which the second waits, or for which
+    a step between them waits, after which the same threads go on with the same bytes.
     """
     if _follows(before, after):
         return False
@@ -160,12 +160,12 @@ def _conflict(rank: int, before: PlanStep, between: list[PlanStep], after: PlanS
 
 
 def _follows(before: PlanStep, after: PlanStep) -> bool:
-    """Whether a step waits for packets of another one."""
+    """Return True if a step waits for packets of another one."""
     return any(read.overlaps(written) for read in after.reads for written in before.packets)
 
 
 def _alike(before: PlanStep, after: PlanStep, one: PlanSlice, other: PlanSlice) -> bool:
-    """Whether each byte is moved by the same thread in both."""
+    """Return True if each byte is moved by the same thread in both steps."""
     by_all = _is_by_all(before) and _is_by_all(after)
     packets = FORMS[before.op.name].has_packets, FORMS[after.op.name].has_packets
     return by_all and one == other and packets[0] == packets[1]

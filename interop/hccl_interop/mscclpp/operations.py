@@ -1,4 +1,4 @@
-"""What operations do: which chunks each of them takes, and which of these are packets.
+"""The operations: the chunks that each of them takes, and those that are packets.
 
 A packet is data with a flag beside it: its reader waits until the flag is that of the call. Packets
 lie in scratch, and take twice the room. Source: microsoft/mscclpp 0.9.0, execution_kernel.hpp.
@@ -16,8 +16,9 @@ NONE = 1 << 8
 
 
 class OpForm(NamedTuple):
-    """What an operation takes: `src` and `dst` are patterns over its chunks, which are local (`l`),
-    a peer's (`r`) or a switch's (`w`). From `src_packets` and `dst_packets` on they are packets.
+    """The chunks of an operation: `src` and `dst` are patterns over its chunks, which are local
+    (`l`), a peer's (`r`) or a switch's (`w`). From `src_packets` and `dst_packets` on they are
+    packets.
     """
 
     words: str
@@ -31,12 +32,12 @@ class OpForm(NamedTuple):
 
     @property
     def moves(self) -> bool:
-        """Whether it moves data."""
+        """True if it moves data."""
         return bool(self.dst)
 
     @property
     def has_packets(self) -> bool:
-        """Whether it reads or writes packets."""
+        """True if it reads or writes packets."""
         return min(self.src_packets, self.dst_packets) < NONE
 
 

@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 class Overlaps(Generic[Item]):
-    """What lies at ranges of bytes, given as (begin, stop, item); ranges hold a byte or more."""
+    """Items at ranges of bytes, given as (begin, stop, item); ranges hold a byte or more."""
 
     def __init__(self, ranges: Iterable[tuple[int, int, Item]]) -> None:
         self._ranges = sorted(ranges, key=lambda found: found[:2])
@@ -19,7 +19,7 @@ class Overlaps(Generic[Item]):
         self._ends = list(accumulate((stop for _, stop, _ in self._ranges), max))
 
     def with_bytes_of(self, begin: int, stop: int) -> Iterator[Item]:
-        """Yield what has bytes in common with a range, the last one by address first."""
+        """Yield the items that have bytes in common with a range, the last one by address first."""
         at = bisect_left(self._begins, stop)
         while at and self._ends[at - 1] > begin:
             at -= 1

@@ -1,5 +1,5 @@
-"""Who waits for whose packets. A flag is at an address, so a reader waits for whoever writes there
-in the call; the flag of one write does not differ from that of another.
+"""Pairs of writes and waits of packets. A flag is at an address, so a reader waits for every write
+there in the call; the flags of two writes do not differ.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class PacketFlags:
                 for target, found in enumerate(step.packets):
                     if found.size:
                         writes[found.rank].append((found, PacketWrite(key, target)))
-        tables = {rank: _Table(found) for rank, found in writes.items()}
+        tables = {rank: _PacketWrites(found) for rank, found in writes.items()}
         for table in tables.values():
             self.doubles += table.doubles()
         for found, key in reads:
             self._read(found, key, tables.get(found.rank))
 
-    def _read(self, found: PlanSlice, key: StepKey, table: _Table | None) -> None:
+    def _read(self, found: PlanSlice, key: StepKey, table: _PacketWrites | None) -> None:
         covered = found.offset
         for slice_, write in [] if table is None else table.within(found):
             if slice_.offset <= covered:
@@ -82,8 +82,8 @@ class PacketFlags:
             )
 
 
-class _Table:
-    """What is written into the packets of a rank, by address."""
+class _PacketWrites:
+    """Writes into the packets of a rank, by address."""
 
     def __init__(self, writes: list[tuple[PlanSlice, PacketWrite]]) -> None:
         self._writes = sorted(writes, key=lambda w: (w[0].offset, w[0].stop, w[1]))

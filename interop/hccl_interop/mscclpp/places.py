@@ -1,4 +1,4 @@
-"""Where the tasks of a plan's program come from."""
+"""Places in a plan from which tasks of its program come."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hccl_interop.mscclpp.steps import PlanStep
 
 
 class PlanPlace(NamedTuple):
-    """What a task comes from: an operation of a threadblock, as it runs once. `what` says what the
-    task is for, where that is not all of it. Nothing at all is what main does: it starts and joins
-    threadblocks.
+    """The origin of a task: an operation of a threadblock, as it runs once. `what` names the part
+    of the operation that the task does, "" for all of it. Without members it is a task by which
+    main starts and joins threadblocks.
     """
 
     block: PlanBlock | None = None
@@ -26,3 +26,8 @@ class PlanPlace(NamedTuple):
         passed = f", pass {self.step.number}" if self.step.number >= 0 else ""
         what = f"{self.what} of " if self.what else ""
         return f"{what}{where}, line {self.step.op.line}{passed}"
+
+    def is_authors(self) -> bool:
+        """Return True for a signal of a channel or a semaphore, which the author has written."""
+        text = self.words(0)
+        return "channel" in text or "semaphore" in text

@@ -1,4 +1,4 @@
-"""What an execution plan of mscclpp says, as plain values: GPUs, threadblocks, operations.
+"""The contents of an execution plan of mscclpp as plain values: GPUs, threadblocks, operations.
 
     {"name": "...", "collective": "allreduce", "protocol": "Simple", "inplace": true,
      "gpus": [{"id": 0, "input_chunks": 2, "output_chunks": 2, "scratch_chunks": 0,
@@ -36,7 +36,7 @@ class PlanChunks(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """Whether they are the rank's own."""
+        """True if they are the rank's own."""
         return self.remote < 0 and self.switch < 0
 
 
@@ -128,11 +128,11 @@ class PlanGpu:
         return self.peers[kind][block.channels[kind][channel]]
 
     def remote(self, block: PlanBlock, kind: str, number: int) -> RemotePlanBuffer:
-        """Return what a threadblock's remote buffer is."""
+        """Return the remote buffer that a threadblock names by number."""
         return self.remotes[block.remotes[kind][number]]
 
     def switch(self, block: PlanBlock, number: int) -> SwitchGroup:
-        """Return what a threadblock's switch channel is."""
+        """Return the switch channel that a threadblock names by number."""
         return self.switches[block.channels["switch"][number]]
 
 
@@ -159,12 +159,12 @@ class ExecutionPlan:
 
     @property
     def ranks(self) -> int:
-        """How many GPUs there are."""
+        """The number of GPUs."""
         return len(self.gpus)
 
     @property
     def outofplace(self) -> bool:
-        """Whether it is for calls whose output is another buffer: a plan is for one of the two."""
+        """True if it is for calls whose output is another buffer; a plan is for one of the two."""
         return not self.inplace
 
     @property

@@ -33,14 +33,14 @@ class ChunksModel(_Loose):
 
 
 class PartModel(_Loose):
-    """Which part of an operation a threadblock of a group takes."""
+    """The part of an operation that a threadblock of a group takes."""
 
     tb_id: _Count
     tbg_size: _Positive
 
 
 class IterModel(_Loose):
-    """How a pipeline goes through chunks."""
+    """The steps of a pipeline through chunks."""
 
     unit_size: _Positive
     num_chunks: _Count

@@ -1,4 +1,4 @@
-"""Where chunks lie, as the executor reckons: in bytes, for a call whose buffers have so many.
+"""Offsets of chunks, as the executor reckons: in bytes, for a call whose buffers have so many.
 
 Source: microsoft/mscclpp 0.9.0, execution_plan.cc (getOffset, getBufferSize, calcOffset) and
 execution_kernel.hpp (getOffset).
@@ -18,7 +18,7 @@ MAX_BYTES = 1 << 32
 
 
 class RankSizes(NamedTuple):
-    """What a rank's chunks are in bytes."""
+    """A rank's chunks in bytes."""
 
     plan: ExecutionPlan
     gpu: PlanGpu
@@ -33,7 +33,7 @@ class RankSizes(NamedTuple):
         return self.outputs, max(1, self.gpu.output_chunks)
 
     def _split(self, size: int, index: int, parts: int) -> int:
-        """Return where a part of so many bytes begins: the first ones take what is left over."""
+        """Return the offset of a part of so many bytes: the first parts take the rest."""
         units = size // self.plan.alignment
         return (index * (units // parts) + min(index, units % parts)) * self.plan.alignment
 
@@ -52,7 +52,7 @@ class RankSizes(NamedTuple):
 
     @property
     def is_folded(self) -> bool:
-        """Whether chunks of scratch are smaller than those of data, and used over and over."""
+        """True if chunks of scratch are smaller than those of data, and used over and over."""
         return self.plan.reuse and self.scratch_chunk < self.chunk
 
     @property
@@ -64,7 +64,7 @@ class RankSizes(NamedTuple):
         return chunks * self.chunk * (1 + (self.plan.protocol == "LL"))
 
     def offset(self, buffer: str, index: int) -> int:
-        """Return where a chunk begins."""
+        """Return the offset of a chunk."""
         if buffer == "s" and self.is_folded:
             return index * self.scratch_chunk
         return self._split(self._cut[0], index, self._cut[1])
@@ -75,16 +75,16 @@ class RankSizes(NamedTuple):
         return self._split(size, index + count, chunks) - self._split(size, index, chunks)
 
     def part(self, op: PlanOp, size: int) -> tuple[int, int]:
-        """Return where the part of an operation's bytes begins that its threadblock takes, and its
+        """Return the offset of the part of an operation's bytes that its threadblock takes, and its
         bytes.
         """
         begin = self._split(size, op.part, op.parts)
         return begin, self._split(size, op.part + 1, op.parts) - begin
 
     def passes(self, pipeline: PlanOp) -> int:
-        """Return how often a pipeline runs."""
+        """Return the number of passes of a pipeline."""
         return -(-pipeline.chunks * self.chunk // pipeline.unit)
 
     def passed(self, buffer: str, offset: int) -> int:
-        """Return how far a pass is into chunks of a buffer."""
+        """Return the offset of a pass in chunks of a buffer."""
         return offset % self.scratch_chunk if buffer == "s" and self.plan.reuse else offset

@@ -33,11 +33,11 @@ class PlanSlice(NamedTuple):
 
     @property
     def stop(self) -> int:
-        """Where they end."""
+        """The offset behind the last byte."""
         return self.offset + self.size
 
     def overlaps(self, other: PlanSlice) -> bool:
-        """Whether the two have bytes in common."""
+        """Return True if the two have bytes in common."""
         is_same = self.rank == other.rank and self.buffer == other.buffer
         return is_same and self.offset < other.stop and other.offset < self.stop
 
@@ -97,7 +97,7 @@ def _check_size(call: PlanCall) -> None:
 
 
 def _reach(gpu: PlanGpu, block: PlanBlock, op: PlanOp) -> int:
-    """Return how many ranks an operation reaches by a switch; 1 for one that has none."""
+    """Return the number of ranks that an operation reaches by a switch; 1 for one that has none."""
     groups = (gpu.switch(block, chunks.switch) for chunks in op.src + op.dst if chunks.switch >= 0)
     return max((len(group.ranks) for group in groups), default=1)
 

@@ -8,10 +8,12 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hccl_interop.msccl.places import TaskQueue
+from hccl_interop.common.places import PlacedStream
 from hccl_interop.mscclpp.layout import PlanLayout
 from hccl_interop.mscclpp.places import PlanPlace
 from hccl_interop.mscclpp.plan import PlanGpu
+from hccl_py.program.builder import ProgramBuilder, TaskNote
+from hccl_py.program.builder.streams import NO_NOTE
 
 START = 0
 """The notify of a sub stream by which main starts a threadblock, or a proxy is asked."""
@@ -26,7 +28,7 @@ class LocalCell(NamedTuple):
 
 @dataclass
 class PortProxy:
-    """What works for a threadblock on a port channel. `is_open` says that data was sent and not
+    """The proxy of a threadblock on a port channel. `is_open` says that data was sent and not
     flushed, `is_late` that anything was done since the last flush.
     """
 
@@ -42,12 +44,13 @@ class RankStreams:
 
     layout: PlanLayout
     gpu: PlanGpu
-    queues: list[TaskQueue[PlanPlace]] = field(default_factory=lambda: [TaskQueue()])
+    builder: ProgramBuilder
+    queues: list[PlacedStream[PlanPlace]] = field(default_factory=list)
     proxies: dict[tuple[int, int], PortProxy] = field(default_factory=dict)
     _used: Counter[int] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        for _ in self.gpu.blocks:
+        for _ in range(1 + len(self.gpu.blocks)):
             self._stream()
         self.flags = {
             (write, key): self._cell(1 + key.block)
@@ -62,14 +65,15 @@ class RankStreams:
                 if op.name == "barrier" and block.id not in self.barriers[op.barrier]:
                     self.barriers[op.barrier][block.id] = self._cell(1 + block.id)
         for block in self.gpu.blocks:
-            self.queues[0].add(PlanPlace(), None, "local_post", 1 + block.id, START)
-            self.queues[1 + block.id].add(PlanPlace(), None, "local_wait", START)
+            self.queues[0].at(PlanPlace()).local_post(1 + block.id, START)
+            self.queues[1 + block.id].at(PlanPlace()).local_wait(START)
 
     def _stream(self) -> int:
-        """Make a sub stream."""
-        self.queues.append(TaskQueue())
-        self._used[len(self.queues) - 1] = 1
-        return len(self.queues) - 1
+        """Add a stream: main, then sub streams, of which each has the notify START."""
+        number = len(self.queues)
+        self.queues.append(PlacedStream(self.builder.stream(self.gpu.id, number)))
+        self._used[number] = 1 if number else 0
+        return number
 
     def _cell(self, stream: int) -> LocalCell:
         """Return another notify of a stream."""
@@ -87,7 +91,7 @@ class RankStreams:
     def _semaphores(self) -> tuple[dict[int, LocalCell], dict[int, int]]:
         """Let semaphores begin as the plan says. Return their notifies, and what the call leaves.
 
-        A first value that nobody acquires makes no difference.
+        A first value that no operation acquires makes no difference.
         """
         acquired: Counter[int] = Counter()
         released: Counter[int] = Counter()
@@ -105,7 +109,7 @@ class RankStreams:
             first = min(self.gpu.semaphores[number], acquired[number])
             for _ in range(first):
                 place = PlanPlace(what=f"the first value of semaphore {number}")
-                self.queues[0].add(place, None, "local_post", *cells[number])
+                self.queues[0].at(place).local_post(*cells[number])
             left[number] = max(0, first + released[number] - acquired[number])
         return cells, left
 
@@ -116,8 +120,8 @@ class RankStreams:
         late = [p.stream for p in self.proxies.values() if p.is_late and not p.is_open]
         for stream in (*(1 + block.id for block in self.gpu.blocks), *late):
             join = self._cell(0)
-            self.queues[stream].add(PlanPlace(), None, "local_post", *join)
-            self.queues[0].add(PlanPlace(), None, "local_wait", join.number)
+            self.queues[stream].at(PlanPlace()).local_post(*join)
+            self.queues[0].at(PlanPlace()).local_wait(join.number)
         for number, left in self._left.items():
             for _ in range(left):
                 self.wait(
@@ -125,15 +129,13 @@ class RankStreams:
                 )
 
     def wait(
-        self, stream: int, cell: LocalCell, place: PlanPlace, note: dict[str, object] | None = None
+        self, stream: int, cell: LocalCell, place: PlanPlace, note: TaskNote = NO_NOTE
     ) -> None:
         """Let a stream wait for a notify, which may be another stream's."""
-        if cell.stream != stream:
-            note = {**(note or {}), "owner": cell.stream}
-        self.queues[stream].add(place, note, "local_wait", cell.number)
+        self.queues[stream].at(place).local_wait(cell.number, note, owner=cell.stream)
 
     def post(
-        self, stream: int, cell: LocalCell, place: PlanPlace, note: dict[str, object] | None = None
+        self, stream: int, cell: LocalCell, place: PlanPlace, note: TaskNote = NO_NOTE
     ) -> None:
         """Let a stream post a notify of another one."""
-        self.queues[stream].add(place, note, "local_post", *cell)
+        self.queues[stream].at(place).local_post(*cell, note)

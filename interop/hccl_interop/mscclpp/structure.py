@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hccl_interop.msccl.checks import Defect
+from hccl_interop.common.defects import Defect
 from hccl_interop.mscclpp.call import PlanCall
 from hccl_interop.mscclpp.operations import FORMS, OpForm
 from hccl_interop.mscclpp.plan import (
@@ -31,7 +31,7 @@ _MESSAGE = "MESSAGE_MISMATCH"
 
 
 def structure_of(call: PlanCall) -> Iterator[Defect]:
-    """Yield what leaves no program."""
+    """Yield the defects with which no program can be made."""
     plan = call.plan
     for place, gpu in enumerate(plan.gpus):
         if gpu.id != place:
@@ -144,7 +144,7 @@ class _OfOperation:
             yield from self._of_proxies()
 
     def _of_counts(self) -> Iterator[Defect]:
-        """Yield what the operation has more of than the executor keeps of one."""
+        """Yield the members of which an operation has more than the executor keeps."""
         op = self.op
         for noun, count, most in (
             ("channels", len(op.channels), MAX_CHANNELS_OF_OP),

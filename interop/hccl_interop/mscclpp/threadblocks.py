@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hccl_interop.common.places import copies_onto_itself
 from hccl_interop.mscclpp.layout import PlanLayout
 from hccl_interop.mscclpp.operations import FORMS
 from hccl_interop.mscclpp.packets import PacketWrite, StepKey
@@ -16,8 +17,8 @@ from hccl_interop.mscclpp.places import PlanPlace
 from hccl_interop.mscclpp.plan import PlanBlock
 from hccl_interop.mscclpp.steps import PlanSlice, PlanStep
 from hccl_interop.mscclpp.streams import START, LocalCell, PortProxy, RankStreams
-from hccl_py.call.ops import OPS
-from hccl_py.enums import InPlace
+from hccl_py.enums import TaskKind
+from hccl_py.program.builder import TaskNote
 
 _PAIRED = ("put", "pws", "pwsf", "get", "ppkt")
 """Operations whose k-th source goes to their k-th target."""
@@ -33,6 +34,14 @@ def write_block(streams: RankStreams, block: PlanBlock) -> None:
             writer.synchronise()
 
 
+_KINDS = {
+    "local": (TaskKind.COPY, TaskKind.REDUCE),
+    "read": (TaskKind.READ, TaskKind.READ_REDUCE),
+    "write": (TaskKind.WRITE, TaskKind.WRITE_REDUCE),
+}
+"""Kinds of tasks that replace their target, and that add to it."""
+
+
 class _StepWriter:
     """Writes the tasks of one step."""
 
@@ -42,17 +51,14 @@ class _StepWriter:
         self._streams, self._block, self._step, self._key = streams, block, step, key
         self._layout: PlanLayout = streams.layout
         self._rank, self._stream = streams.gpu.id, 1 + block.id
-        self._note: dict[str, object] = {
-            "label": FORMS[step.op.name].words,
-            "source": self._layout.plan.source(step.op.line),
-        }
+        self._note = TaskNote(FORMS[step.op.name].words, self._layout.plan.source(step.op.line))
         self._moved = False
 
     def _place(self, what: str = "") -> PlanPlace:
         return PlanPlace(self._block, self._step, what)
 
     def synchronise(self) -> None:
-        """Write what makes threadblocks and ranks wait for each other."""
+        """Write the tasks by which threadblocks and ranks wait for each other."""
         op, streams = self._step.op, self._streams
         if op.name == "barrier":
             self._barrier()
@@ -83,18 +89,19 @@ class _StepWriter:
         if op.name == "flush":
             self._flush(channel)
         elif op.name in ("wait", "rlxwait"):
-            self._signal("wait", self._stream, channel)
+            self._signal(self._stream, channel, waits=True)
         elif op.channel_type == "port":
-            self._signal("post", self._asked(channel).stream, channel)
+            self._signal(self._asked(channel).stream, channel)
         else:
-            self._signal("post", self._stream, channel)
+            self._signal(self._stream, channel)
 
-    def _signal(self, task: str, stream: int, channel: int) -> None:
+    def _signal(self, stream: int, channel: int, *, waits: bool = False) -> None:
         kind, gpu = self._step.op.channel_type, self._streams.gpu
         link = self._layout.of_channel(gpu, self._block, kind, channel)
         number, peer = self._block.channels[kind][channel], gpu.peer(self._block, kind, channel)
         place = self._place(f"{kind} channel {number} with rank {peer}")
-        self._streams.queues[stream].add(place, self._note, task, f"link:{link}", 0)
+        queue = self._streams.queues[stream].at(place)
+        (queue.wait if waits else queue.post)(link, 0, self._note)
 
     def _asked(self, channel: int) -> PortProxy:
         """Return the proxy of a channel, asked for something."""
@@ -114,7 +121,7 @@ class _StepWriter:
     # Data
 
     def transfer(self) -> None:
-        """Write what moves data: packets are waited for, first of all."""
+        """Write the tasks that move data; packets are waited for first."""
         op = self._step.op
         for write in self._layout.flags.writers.get(self._key, ()):
             self._await_packets(write)
@@ -135,11 +142,11 @@ class _StepWriter:
             self._streams.wait(self._stream, cell, self._place(what), self._note)
             return
         link = self._layout.between(there.rank, self._rank)
-        task = "wait", f"link:{link}", self._layout.notify[write, self._key]
-        self._streams.queues[self._stream].add(self._place(what), self._note, *task)
+        queue = self._streams.queues[self._stream].at(self._place(what))
+        queue.wait(link, self._layout.notify[write, self._key], self._note)
 
     def _announce(self, stream: int, dst: PlanSlice) -> None:
-        """Let those who wait for packets know that they are there."""
+        """Post to all operations that wait for packets of this write."""
         if dst not in self._step.packets:
             return
         self._moved = False
@@ -150,11 +157,11 @@ class _StepWriter:
                 self._streams.post(stream, self._streams.flags[write, reader], place, self._note)
                 continue
             link = self._layout.between(self._rank, reader.rank)
-            task = "post", f"link:{link}", self._layout.notify[write, reader]
-            self._streams.queues[stream].add(place, self._note, *task)
+            queue = self._streams.queues[stream].at(place)
+            queue.post(link, self._layout.notify[write, reader], self._note)
 
     def _pairs(self) -> Iterator[tuple[PlanSlice, PlanSlice]]:
-        """Yield what is read, and where it goes."""
+        """Yield pairs of source and target."""
         step = self._step
         if step.op.name in _PAIRED:
             yield from zip(step.src, step.dst, strict=True)
@@ -182,35 +189,23 @@ class _StepWriter:
             self._move(proxy.stream, src, dst)
             self._announce(proxy.stream, dst)
             if op.name in ("pws", "pwsf"):
-                self._signal("post", proxy.stream, channel)
+                self._signal(proxy.stream, channel)
         if op.name == "pwsf":
             for channel in op.channels[: len(self._step.dst)]:
                 self._flush(channel)
 
     def _move(self, stream: int, src: PlanSlice, dst: PlanSlice, *, adds: bool = False) -> None:
         """Write a task that copies bytes, or adds them; an operation's are one step of a kernel."""
-        if not dst.size or self._is_own(src, dst):
+        sides = src[1:], dst[1:]
+        own = src.rank == dst.rank
+        if own and (src == dst or copies_onto_itself(self._layout.call.op, self._rank, *sides)):
+            return
+        if not dst.size:
             return
         far = next((s.rank for s in (src, dst) if s.rank != self._rank), None)
-        name = "copy" if far is None else "write" if dst.rank == far else "read"
-        if adds:
-            name = "reduce" if far is None else f"{name}_reduce"
-        link = [] if far is None else [f"link:{self._layout.between(self._rank, far)}"]
-        how = [self._layout.reduce] if adds else []
-        sides = [[s.buffer, s.offset, s.size] for s in (src, dst)]
-        note = {**self._note, "joined": True} if self._moved else self._note
-        self._streams.queues[stream].add(self._place(), note, name, *link, *how, *sides)
+        plain, adding = _KINDS["local" if far is None else "write" if dst.rank == far else "read"]
+        link = None if far is None else self._layout.between(self._rank, far)
+        self._streams.queues[stream].at(self._place()).move(
+            adding if adds else plain, *sides, self._note, link=link, joined=self._moved
+        )
         self._moved = True
-
-    def _is_own(self, src: PlanSlice, dst: PlanSlice) -> bool:
-        """Whether bytes are copied onto themselves, by another name in a call in place."""
-        if src.rank != dst.rank:
-            return False
-        op = self._layout.call.op
-        begins = {"IN": 0, "OUT": 0}
-        own_slot = OPS[op.name].own_slot
-        if op.in_place == InPlace.SLOT and own_slot:
-            begins["IN" if own_slot > 0 else "OUT"] = self._rank * op.size
-        if op.in_place and src.buffer in begins and dst.buffer in begins:
-            return begins[src.buffer] + src.offset == begins[dst.buffer] + dst.offset
-        return src == dst

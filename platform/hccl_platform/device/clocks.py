@@ -1,9 +1,6 @@
-"""When every task began and ended: by events on the streams, or by the host's clock."""
+"""The begin and the end of every task of a run, by events on the streams."""
 
 from __future__ import annotations
-
-import time
-from typing import Protocol
 
 import numpy as np
 
@@ -11,45 +8,9 @@ from hccl_platform.device.devices import Devices, Event, Stream
 from hccl_py.plugins.platforms import TaskTimes
 
 
-class Clock(Protocol):
-    """Takes the time around every task of a run."""
-
-    def begin(self, row: int, index: int, stream: Stream) -> None:
-        """A stream of a device comes to a task."""
-
-    def end(self, row: int, index: int, stream: Stream) -> None:
-        """The stream is done with it."""
-
-    def times(self, rows: int) -> TaskTimes:
-        """Return the times of all task rows, after the run."""
-
-
-class HostClock:
-    """The host's clock, for devices that do everything at once."""
-
-    def __init__(self) -> None:
-        self._zero = time.perf_counter()
-        self._begun: dict[int, float] = {}
-        self._ended: dict[int, float] = {}
-
-    def begin(self, row: int, index: int, stream: Stream) -> None:
-        """Look at the clock."""
-        self._begun[row] = time.perf_counter()
-
-    def end(self, row: int, index: int, stream: Stream) -> None:
-        """Look again."""
-        self._ended[row] = time.perf_counter()
-
-    def times(self, rows: int) -> TaskTimes:
-        """Return microseconds since the clock was made."""
-        begun = {row: (at - self._zero) * 1e6 for row, at in self._begun.items()}
-        ended = {row: (at - self._zero) * 1e6 for row, at in self._ended.items()}
-        return _times(begun, ended, rows)
-
-
-class EventClock:
-    """Events on the streams themselves; each device counts from an event of its own, and all of
-    these are recorded while the devices do nothing.
+class TaskClock:
+    """Timed events before and after every task. Each device counts from an event of its own; all
+    of these are recorded while the devices do nothing.
     """
 
     def __init__(self, devices: Devices) -> None:
@@ -62,33 +23,27 @@ class EventClock:
         ]
 
     def begin(self, row: int, index: int, stream: Stream) -> None:
-        """Record an event before the task."""
+        """Record an event before a task on a stream of device `index`."""
         self._begun[row] = index, self._recorded(stream)
 
     def end(self, row: int, index: int, stream: Stream) -> None:
-        """Record one behind it."""
+        """Record an event after the task."""
         self._ended[row] = index, self._recorded(stream)
 
     def times(self, rows: int) -> TaskTimes:
-        """Return microseconds since the clock was made."""
+        """Return the times of all task rows after the run, in microseconds from the first begin; 0
+        for tasks that move nothing.
+        """
         self._devices.synchronize()
-        begun, ended = (
-            {row: self._zero[index].elapsed_time(event) * 1e3 for row, (index, event) in m.items()}
-            for m in (self._begun, self._ended)
-        )
-        return _times(begun, ended, rows)
+        start, end = np.zeros(rows), np.zeros(rows)
+        for column, events in ((start, self._begun), (end, self._ended)):
+            for row, (index, event) in events.items():
+                column[row] = self._zero[index].elapsed_time(event) * 1e3
+        first = min((start[row] for row in self._begun), default=0.0)
+        start, end = (np.maximum(column - first, 0.0) for column in (start, end))
+        return TaskTimes(start, np.maximum(start, end))
 
     def _recorded(self, stream: Stream) -> Event:
         event = self._devices.timed_event()
         event.record(stream)
         return event
-
-
-def _times(begun: dict[int, float], ended: dict[int, float], rows: int) -> TaskTimes:
-    """Return columns of all rows; a task that moves nothing took no time when all began."""
-    first = min(begun.values(), default=0.0)
-    start, end = np.zeros(rows), np.zeros(rows)
-    for column, found in ((start, begun), (end, ended)):
-        for row, at in found.items():
-            column[row] = max(at - first, 0.0)
-    return TaskTimes(start, np.maximum(start, end))

@@ -1,14 +1,16 @@
-"""Devices of one kind by torch's device-generic API: streams, events and where tensors lie.
+"""Devices of one kind by torch's device-generic API: streams, events and the place of tensors.
 
-Nothing else names a kind of device. Two differ from the rest: torch.cpu does everything at once and
-takes no device argument, and plain events of NPUs do not cross devices.
+No other module names a kind of device. Two differ from the rest: torch.cpu does everything at once
+and takes no device argument, and plain events of NPUs do not cross devices.
 """
 
 from __future__ import annotations
 
+import time
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 
 from hccl_py.errors import NotSupportedError
@@ -16,6 +18,18 @@ from hccl_py.errors import NotSupportedError
 Stream: TypeAlias = Any
 Event: TypeAlias = Any
 Tensor: TypeAlias = Any
+
+
+class HostEvent:
+    """A timed event by the host's clock, for devices that do everything at once."""
+
+    def record(self, stream: Stream) -> None:
+        """Take the time."""
+        self._at_s = time.perf_counter()
+
+    def elapsed_time(self, later: HostEvent) -> float:
+        """Return the milliseconds from this event to a later one."""
+        return (later._at_s - self._at_s) * 1e3
 
 
 class Devices:
@@ -32,12 +46,19 @@ class Devices:
 
     @property
     def is_asynchronous(self) -> bool:
-        """Whether work goes on after it was issued."""
+        """True if work goes on after it was issued."""
         return not self._is_cpu
 
     def device(self, index: int) -> torch.device:
-        """Return where tensors of a device lie."""
+        """Return the torch device that the tensors of a device are on."""
         return torch.device("cpu") if self._memory == "cpu" else torch.device(self._memory, index)
+
+    def zeros(self, index: int, size: int) -> Tensor:
+        """Return a tensor of zeroed bytes on a device."""
+        device = self.device(index)
+        if device.type == "cpu":  # by numpy, untouched pages take no memory
+            return torch.from_numpy(np.zeros(size, np.uint8))
+        return torch.zeros(size, dtype=torch.uint8, device=device)
 
     def stream(self, index: int) -> Stream:
         """Return a new stream."""
@@ -48,7 +69,7 @@ class Devices:
         return self._module.current_stream(*([] if self._is_cpu else [index]))
 
     def on(self, stream: Stream) -> AbstractContextManager[Any]:
-        """Put what torch does in the block on a stream, where it concerns the stream's device."""
+        """Put the work of the block on a stream, as far as it is for the stream's device."""
         context: AbstractContextManager[Any] = self._module.stream(stream)
         return context
 
@@ -59,11 +80,11 @@ class Devices:
         return self._module.Event()
 
     def timed_event(self) -> Event:
-        """Return a new event that says when it was recorded."""
-        return self._module.Event(enable_timing=True)
+        """Return a new event with `elapsed_time(later)`, in milliseconds."""
+        return HostEvent() if self._is_cpu else self._module.Event(enable_timing=True)
 
     def synchronize(self) -> None:
-        """Return when everything that was issued is done, or raise what it raised."""
+        """Wait until all work that was issued is done; raise its errors."""
         if not self._is_cpu:
             for index in range(self.count):
                 self._module.synchronize(index)
@@ -85,7 +106,7 @@ def devices_of(kind: str | None) -> Devices:
 def _is_there(kind: str) -> bool:
     if kind == "npu":
         try:
-            import torch_npu  # noqa: F401 - makes torch.npu
+            import torch_npu  # noqa: F401 - adds torch.npu
         except (ImportError, OSError, RuntimeError):
             return False
     module: Any = torch.get_device_module(kind)

@@ -1,8 +1,8 @@
 """A program as the host issues it: in the linked order, so that every post is recorded before its
 wait is issued.
 
-Tasks of one stream that follow each other are a *segment*. torch's reductions are not atomic, so
-those into one place from several streams wait for each other, in the order of issue.
+Consecutive tasks of one stream are a *segment*. torch's reductions are not atomic, so reductions
+into one place from several streams wait for each other, in the order of issue.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 
 from hccl_platform.device.reductions import Reduce, reduction
 from hccl_platform.lowering.moves import COPY, Moves, moves_of
-from hccl_platform.lowering.part import MOVE, USER_BUFFERS
+from hccl_platform.lowering.part import MOVE
 from hccl_py.enums import POST, WAIT, DataType, ReduceOp
 from hccl_py.program.ends import check_ends
 from hccl_py.program.program import Program
 
 
 class Action(NamedTuple):
-    """A task: MOVE with the number of its ranges, or POST or WAIT with the row of the post."""
+    """A task in `row`: MOVE with the number of its ranges, POST or WAIT with the post's row."""
 
     kind: int
     number: int
@@ -30,7 +30,7 @@ class Action(NamedTuple):
 
 
 class Ranges(NamedTuple):
-    """A move: slots with start and stop in bytes, and how it reduces, None for a copy."""
+    """A move: slots with start and stop in bytes, and its reduction, None for a copy."""
 
     dst: int
     start: int
@@ -41,8 +41,8 @@ class Ranges(NamedTuple):
     reduce: Reduce | None
 
 
-class Segment(NamedTuple):
-    """Tasks that are issued one after the other on a stream of a rank."""
+class StreamSegment(NamedTuple):
+    """Consecutive tasks on a stream of a rank."""
 
     rank: int
     stream: int
@@ -51,17 +51,16 @@ class Segment(NamedTuple):
 
 @dataclass(eq=False)
 class IssueOrder:
-    """What is known of a program before its runs.
+    """A program prepared for its runs.
 
-    `crossing` are the posts that are waited for on another device. `behind` has, for a move, those
-    that its reduction must come after, and `signals` says of those whether somebody on another
-    device waits for them.
+    `crossing` has the posts with a wait on another device. `behind` has for a move the moves that
+    its reduction must come after, and `signals` for each of these whether a stream on another
+    device waits for it.
     """
 
-    executor: str
-    buffers: tuple[str, ...]
+    buffers: int
     ranges: list[Ranges]
-    segments: list[Segment]
+    segments: list[StreamSegment]
     queues: list[tuple[int, int]]
     crossing: frozenset[int]
     behind: dict[int, tuple[int, ...]]
@@ -69,16 +68,10 @@ class IssueOrder:
     used: list[int]
     written: frozenset[int]
 
-    @property
-    def written_user_slots(self) -> list[int]:
-        """Slots of the caller's memory that moves write."""
-        names = self.buffers
-        return [slot for slot in sorted(self.written) if names[slot % len(names)] in USER_BUFFERS]
-
 
 def issue_order(program: Program, place: Sequence[int]) -> IssueOrder:
-    """Prepare a program whose rank r is on device `place[r]`; raises where it cannot end well, or
-    where a rank could leave its main stream too early.
+    """Prepare a program whose rank r is on device `place[r]`; raises if it cannot end well, or if a
+    rank's main stream could end before its other streams.
     """
     check_ends(program)
     tasks, linked = program.tasks, program.linked
@@ -86,7 +79,7 @@ def issue_order(program: Program, place: Sequence[int]) -> IssueOrder:
     moves = moves_of(program, order)
     number_of = dict(zip(moves.row.tolist(), range(len(moves)), strict=True))
     rank, stream, kind = tasks.rank.tolist(), tasks.stream.tolist(), tasks.kind.tolist()
-    segments: list[Segment] = []
+    segments: list[StreamSegment] = []
     crossing = set()
     for row in order.tolist():
         if kind[row] == WAIT:
@@ -101,21 +94,19 @@ def issue_order(program: Program, place: Sequence[int]) -> IssueOrder:
         else:
             continue  # moves nothing
         if not segments or segments[-1][:2] != (rank[row], stream[row]):
-            segments.append(Segment(rank[row], stream[row], []))
+            segments.append(StreamSegment(rank[row], stream[row], []))
         segments[-1].actions.append(action)
     behind, signals = _in_turn(moves, rank, stream, place)
-    touched = np.unique(np.concatenate([moves.dst, moves.src]))
     return IssueOrder(
-        executor=program.executor,
-        buffers=program.buffers,
+        buffers=len(program.buffers),
         ranges=_ranges(moves),
         segments=segments,
         queues=sorted({(segment.rank, segment.stream) for segment in segments}),
         crossing=frozenset(crossing),
         behind=behind,
         signals=signals,
-        used=touched.tolist(),
-        written=frozenset(np.unique(moves.dst).tolist()),
+        used=moves.slots,
+        written=moves.written_slots,
     )
 
 
@@ -124,19 +115,19 @@ def _ranges(moves: Moves) -> list[Ranges]:
         None if op == COPY else reduction(ReduceOp(op), DataType.from_number(dtype))
         for op, dtype in zip(moves.op.tolist(), moves.dtype.tolist(), strict=True)
     ]
-    columns = (
-        *(moves.dst, moves.dst_offset, moves.dst_offset + moves.size),
-        *(moves.src, moves.src_offset, moves.src_offset + moves.size),
-    )
-    rows = zip(*(column.tolist() for column in columns), reduces, strict=True)
-    return [Ranges(*row) for row in rows]
+    steps = zip(moves.steps, reduces, strict=True)
+    return [
+        Ranges(dst, start, stop, src, low, high, reduce)
+        for (dst, start, stop, src, low, high, _, _), reduce in steps
+    ]
 
 
 def _in_turn(
     moves: Moves, rank: list[int], stream: list[int], place: Sequence[int]
 ) -> tuple[dict[int, tuple[int, ...]], dict[int, bool]]:
-    """Let reductions that hardware makes atomic wait for earlier ones of other streams into the
-    same bytes; of each byte the last one is known.
+    """Return `behind` and `signals` of an IssueOrder: atomic reductions wait for earlier ones of
+    other streams into the same bytes. `last` has, by slot, ranges of bytes with the last reduction
+    into them.
     """
     last: dict[int, list[tuple[int, int, int]]] = {}
     behind: dict[int, tuple[int, ...]] = {}
@@ -163,6 +154,6 @@ def _in_turn(
 
 
 def _without(begin: int, end: int, start: int, stop: int) -> list[tuple[int, int]]:
-    """Return what is left of begin .. end without start .. stop."""
+    """Return the ranges that are left of begin .. end without start .. stop."""
     pieces = (begin, min(end, start)), (max(begin, stop), end)
     return [(low, high) for low, high in pieces if low < high]

@@ -1,12 +1,12 @@
-"""Putting a program on the streams of devices, between what the caller puts on its own.
+"""Issuing a program on the streams of devices, between the caller's work on its own streams.
 
     caller's stream    inputs ─► start                            end ─► outputs
     rank's main              └──► tasks, posts, waits ... ─► end ──┘
     rank's subs              └──► tasks, posts, waits ...
 
-The caller's current stream of every device comes before all streams of its ranks there, and after
-their main streams: programs have no open ends, so all else is over by then. Every post is an event
-that its wait is issued for; events are used again when the run that used them has ended.
+All streams of a device's ranks wait for the caller's current stream there, and that waits for their
+main streams: programs have no open ends, so the other streams are done by then. Every post is an
+event that its wait is issued for; events are used again when the run that used them has ended.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from collections.abc import Sequence
 
 import torch
 
-from hccl_platform.device.clocks import Clock
+from hccl_platform.device.clocks import TaskClock
 from hccl_platform.device.devices import Devices, Event, Stream, Tensor
-from hccl_platform.device.issue_order import Action, IssueOrder, Ranges, Segment
+from hccl_platform.device.issue_order import Action, IssueOrder, Ranges, StreamSegment
 from hccl_platform.lowering.part import MOVE
 from hccl_py.enums import POST
 
 
 class Issuer:
-    """The streams of all ranks, and events; rank r is on device `place[r]`."""
+    """Issues programs: the streams of all ranks, and events. Rank r is on device `place[r]`."""
 
     def __init__(self, devices: Devices, place: Sequence[int]) -> None:
         self._devices, self._place = devices, place
@@ -37,14 +37,14 @@ class Issuer:
         order: IssueOrder,
         slots: dict[int, Tensor],
         callers: Sequence[Stream] = (),
-        clock: Clock | None = None,
+        clock: TaskClock | None = None,
     ) -> None:
-        """Issue a program; `callers` are streams of the caller beside its current ones."""
+        """Issue a program; `callers` are streams of the caller besides its current ones."""
         indices = sorted({self._place[rank] for rank, _ in order.queues})
         current = [(index, self._devices.current_stream(index)) for index in indices]
         self._events.begin()
         self._start(order, current, callers)
-        run = _Run(self._devices, self._events, order, slots, clock)
+        run = _RunIssuer(self._devices, self._events, order, slots, clock)
         for segment in order.segments:
             run.issue(segment, self._stream(segment.rank, segment.stream), self)
         self._end(order, current, callers)
@@ -100,8 +100,8 @@ class Issuer:
         self._events.end(ended)
 
 
-class _Run:
-    """One run of a program while it is issued."""
+class _RunIssuer:
+    """One run of a program, and the events of its posts and moves, while it is issued."""
 
     def __init__(
         self,
@@ -109,15 +109,15 @@ class _Run:
         events: _Events,
         order: IssueOrder,
         slots: dict[int, Tensor],
-        clock: Clock | None,
+        clock: TaskClock | None,
     ) -> None:
         self._devices, self._events = devices, events
         self._order, self._slots, self._clock = order, slots, clock
         self._posted: dict[int, Event] = {}
         self._moved: dict[int, Event] = {}
-        self._buffers = len(order.buffers)
+        self._buffers = order.buffers
 
-    def issue(self, segment: Segment, stream: Stream, issuer: Issuer) -> None:
+    def issue(self, segment: StreamSegment, stream: Stream, issuer: Issuer) -> None:
         """Issue the tasks of a segment."""
         index, clock = issuer.index(segment.rank), self._clock
         with self._devices.on(stream):
@@ -129,7 +129,7 @@ class _Run:
                     clock.end(action.row, index, stream)
 
     def _issue(
-        self, action: Action, segment: Segment, stream: Stream, index: int, issuer: Issuer
+        self, action: Action, segment: StreamSegment, stream: Stream, index: int, issuer: Issuer
     ) -> None:
         order, number = self._order, action.number
         if action.kind == POST:
@@ -146,7 +146,7 @@ class _Run:
                 self._moved[number] = self._events.recorded(index, stream, crosses=crosses)
 
     def _move(
-        self, number: int, segment: Segment, stream: Stream, index: int, issuer: Issuer
+        self, number: int, segment: StreamSegment, stream: Stream, index: int, issuer: Issuer
     ) -> None:
         ranges = self._order.ranges[number]
         into = self._slots[ranges.dst][ranges.start : ranges.stop]
@@ -168,14 +168,14 @@ class _Run:
             self._follow(here, there)
 
     def _follow(self, later: tuple[int, Stream], earlier: tuple[int, Stream]) -> None:
-        """Let a stream of a device wait for one of another device: on which of the two torch copies
-        between them, and whether the other one waits for that, differs between kinds of devices.
+        """Let a stream of a device wait for one of another device. Kinds of devices differ in the
+        stream that torch puts a copy between them on, and in whether the other stream waits for it.
         """
         later[1].wait_event(self._events.recorded(*earlier, crosses=True))
 
 
 def _landed(into: Tensor, what: Tensor) -> Tensor:
-    """Return a copy of a source where the result is."""
+    """Return a copy of a source on the device of the destination."""
     landed = torch.empty_like(into)
     landed.copy_(what, non_blocking=True)
     return landed
@@ -190,14 +190,14 @@ def _work(ranges: Ranges, into: Tensor, what: Tensor) -> None:
 
 
 def _overlap(into: Tensor, what: Tensor) -> bool:
-    """Whether bytes of a source are overwritten before they are read."""
+    """True if a source overlaps its destination, other than exactly."""
     apart = abs(int(into.data_ptr()) - int(what.data_ptr()))
     return 0 < apart < len(into)
 
 
 class _Events:
-    """Events to record and wait for. Those of a run are used again when it has ended: whether a
-    wait remembers what it waits for, or looks again later, differs between devices.
+    """A pool of events. The events of a run are used again when it has ended, not earlier: some
+    devices look at the event again after a wait was issued.
     """
 
     def __init__(self, devices: Devices) -> None:
@@ -213,7 +213,7 @@ class _Events:
                 self._free.setdefault(key, []).append(event)
 
     def recorded(self, index: int, stream: Stream, *, crosses: bool = False) -> Event:
-        """Return an event that a stream of a device sets when it gets there."""
+        """Return an event, recorded on a stream of a device."""
         key = index, crosses
         free = self._free.get(key)
         event = free.pop() if free else self._devices.event(crosses=crosses)

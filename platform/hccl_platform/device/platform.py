@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 class DevicePlatform:
     """Runs programs on `cpu`, `cuda` or `npu`: rank r on device r modulo their number, every stream
-    of a rank on a stream of its device. `devices` are those to take in the place of torch's.
+    of a rank on a stream of its device. `devices` replaces the devices of torch, for tests.
     """
 
     name = "device"

@@ -1,9 +1,9 @@
 """Reductions of bytes by torch, with the bits that numpy gives.
 
 torch has neither sums nor maxima of unsigned integers of several bytes. Sums and products have the
-bits of signed ones; of two numbers with their highest bits turned, signed order is unsigned order.
-16-bit floats are rounded to nearest after each operation, as numpy and ml_dtypes do. The bits of a
-NaN, and the sign of a zero among maxima, are left to whoever computes.
+bits of signed ones; with their highest bits inverted, unsigned numbers have the order of signed
+ones. 16-bit floats are rounded to nearest after each operation, as numpy and ml_dtypes do. The bits
+of a NaN, and the sign of a zero maximum, are left to the device.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hccl_platform.device.devices import Tensor
 from hccl_py.enums import DataType, ReduceOp
 
 Reduce: TypeAlias = Callable[[Tensor, Tensor], None]
-"""Reduces bytes into others of the same length."""
+"""Reduces the second range of bytes into the first, of the same length."""
 
 _OPS: dict[ReduceOp, Callable[..., Any]] = {
     ReduceOp.SUM: torch.add,
@@ -30,7 +30,7 @@ _OPS: dict[ReduceOp, Callable[..., Any]] = {
 
 @cache
 def reduction(op: ReduceOp, dtype: DataType) -> Reduce:
-    """Return what reduces bytes of a type."""
+    """Return a function that reduces bytes of a type."""
     compute, signed = _OPS[op], dtype.numpy_name.removeprefix("u") if dtype.itemsize > 1 else ""
     kind: torch.dtype = getattr(torch, signed or dtype.numpy_name)
     turns = signed != dtype.numpy_name and op in (ReduceOp.MAX, ReduceOp.MIN) and bool(signed)
@@ -48,7 +48,7 @@ def reduction(op: ReduceOp, dtype: DataType) -> Reduce:
             compute(a, b, out=a)
 
     def reduce_anywhere(into: Tensor, what: Tensor) -> None:
-        """Elements that do not begin at a multiple of their size are brought to one."""
+        """Reduce copies if an element is not at a multiple of its size."""
         tensors = into, what
         if all(tensor.storage_offset() % dtype.itemsize == 0 for tensor in tensors):
             reduce(into, what)

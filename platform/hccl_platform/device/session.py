@@ -8,13 +8,13 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from hccl_platform.device.clocks import Clock, EventClock, HostClock
+from hccl_platform.device.clocks import TaskClock
 from hccl_platform.device.devices import Devices, Stream
 from hccl_platform.device.issue_order import IssueOrder, issue_order
 from hccl_platform.device.issuing import Issuer
-from hccl_platform.device.memory import DeviceMemory, user_slots
-from hccl_platform.lowering.halves import Halves
-from hccl_platform.lowering.responses import Responses
+from hccl_platform.device.tensor_bytes import bytes_of
+from hccl_platform.lowering.memory import Memory, user_arrays
+from hccl_platform.lowering.session_state import SessionState
 from hccl_py.communicator.device_arrays import DeviceArray
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import ParameterError
@@ -24,27 +24,26 @@ from hccl_py.program.program import Program
 
 
 class DeviceSession:
-    """All ranks of a communicator; a rank is on the device of its number in the world, modulo their
-    number.
-    """
+    """All ranks of a communicator. Rank r of the world is on device r modulo their number."""
 
     def __init__(self, devices: Devices, world_ranks: Sequence[int], ccl_bytes: int) -> None:
         self._devices = devices
         self._place = [rank % devices.count for rank in world_ranks]
-        self._memory = DeviceMemory(devices, self._place, ccl_bytes)
+        self._memory: Memory[Any] = Memory(
+            ccl_bytes,
+            lambda rank, size: devices.zeros(self._place[rank], size),
+            drain=devices.synchronize,
+        )
         self._issuer = Issuer(devices, self._place)
-        self._responses = Responses()
-        self._halves = Halves()
+        self._state = SessionState()
         self._orders: WeakKeyDictionary[Program, IssueOrder] = WeakKeyDictionary()
-        self._is_closed = False
 
     @property
     def local_ranks(self) -> range:
         return range(len(self._place))
 
     def allocate(self, tag: str, program: Program) -> ResourceResponse:
-        self._check_open()
-        return self._responses.of(tag, program)
+        return self._state.response(tag, program)
 
     def expect(self, tag: str, program: Program, runs: int) -> None:
         self._order(program)
@@ -63,8 +62,7 @@ class DeviceSession:
     def time_tasks(
         self, tag: str, program: Program, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> TaskTimes:
-        clock: Clock
-        clock = EventClock(self._devices) if self._devices.is_asynchronous else HostClock()
+        clock = TaskClock(self._devices)
         self._run(tag, program, inputs, outputs, clock=clock)
         return clock.times(len(program.tasks))
 
@@ -72,11 +70,9 @@ class DeviceSession:
         return [data]
 
     def close(self) -> None:
-        if not self._is_closed:
-            self._is_closed = True
+        if self._state.close():
             self._devices.synchronize()
             self._orders.clear()
-            self._responses.clear()
             self._memory.clear()
 
     def _run(
@@ -87,14 +83,14 @@ class DeviceSession:
         outputs: Sequence[Any],
         *,
         callers: Sequence[Stream] = (),
-        clock: Clock | None = None,
+        clock: TaskClock | None = None,
     ) -> None:
-        self._check_open()
+        self._state.check()
         order = self._order(program)
-        self._check_writeable(order, inputs, outputs)
-        half = self._halves.next(tag, program)
+        arrays = user_arrays(program, self.local_ranks, inputs, outputs, order.written)
+        half = self._state.next_half(tag, program)
         slots = self._memory.slots(tag, program, order.used, half)
-        slots |= user_slots(program, inputs, outputs)
+        slots |= {slot: bytes_of(array) for slot, array in arrays.items()}
         self._issuer.run(order, slots, callers, clock)
 
     def _streams_of(self, stream: object) -> Sequence[Stream]:
@@ -112,28 +108,10 @@ class DeviceSession:
             self._orders[program] = issue_order(program, self._place)
         return self._orders[program]
 
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise ParameterError("The session is closed.", "Open a new one.")
-
-    def _check_writeable(
-        self, order: IssueOrder, inputs: Sequence[Any], outputs: Sequence[Any]
-    ) -> None:
-        names = order.buffers
-        for slot in order.written_user_slots:
-            rank, buffer = divmod(slot, len(names))
-            array = (inputs if names[buffer] == "IN" else outputs)[rank]
-            if not array.flags.writeable:
-                raise ParameterError(
-                    f"{order.executor} writes rank {rank}'s {names[buffer]}, "
-                    "and that array is read-only.",
-                    "Give an array that can be written.",
-                )
-
 
 class AsynchronousSession(DeviceSession):
-    """On devices whose streams go on by themselves: runs are enqueued between what the caller has
-    put on its current stream of each device and what it puts there next.
+    """A session on devices with asynchronous streams: runs are enqueued between the earlier and the
+    later work of the caller on its current stream of each device.
     """
 
     @property

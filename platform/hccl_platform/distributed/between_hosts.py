@@ -1,4 +1,6 @@
-"""A session whose ranks are on several hosts: shared memory inside a host, messages between."""
+"""The session of a rank whose peers are on several hosts: shared memory inside a host, messages
+between hosts.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from hccl_platform.distributed.bound import BoundPart
-from hccl_platform.distributed.messages import Messages
-from hccl_platform.distributed.one_sided import Queue, run_queues
-from hccl_platform.distributed.script import (
+from hccl_platform.distributed.bound_part import BoundPart
+from hccl_platform.distributed.bound_script import (
     OPENING_BYTES,
     BoundScript,
     check_opening,
     write_opening,
 )
+from hccl_platform.distributed.messages import Messenger
+from hccl_platform.distributed.one_sided import Queue, run_queues
 from hccl_platform.distributed.session import SharedSession
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.lowering.script import PACKET, script_of
@@ -27,7 +29,7 @@ _SIZE = struct.Struct("<q")
 
 
 class MessageSession(SharedSession):
-    """Memory and notifies of one rank and of those on its host, and messages to all others.
+    """Memory and notifies of one rank and of its host's ranks, and messages to all others.
 
     `hosts` has the number of every rank's host.
     """
@@ -39,41 +41,41 @@ class MessageSession(SharedSession):
         store: Store,
         key: str,
         ccl_bytes: int,
-        messages: Messages,
+        messenger: Messenger,
         limit_s: float | None = None,
         settings: str = "",
         connect_s: float = CONNECT_S,
     ) -> None:
-        mates = [mate for mate, host in enumerate(hosts) if host == hosts[rank]]
+        here = [other for other, host in enumerate(hosts) if host == hosts[rank]]
         super().__init__(
-            rank, len(hosts), store, key, ccl_bytes, limit_s, settings, mates, connect_s
+            rank, len(hosts), store, key, ccl_bytes, limit_s, settings, here, connect_s
         )
-        self._hosts, self._messages = tuple(hosts), messages
+        self._hosts, self._messenger = tuple(hosts), messenger
 
     def close(self) -> None:
         super().close()
-        self._messages.close()
+        self._messenger.close()
 
     def _bound(self, tag: str, program: Program, half: int) -> BoundPart:
         script = script_of(program, self._rank, self._hosts)
-        shared = (self._memory, self._notifies, self._reducer, self._words)
-        return BoundScript(tag, program, script, *shared, half)
+        return BoundScript(tag, program, script, self._context, half)
 
     def _execute(self, part: BoundPart, queues: Sequence[Queue]) -> None:
         assert isinstance(part, BoundScript)
         words = self._words[self._rank]
         for level, queue in enumerate(queues):
-            part.exchange(level, self._bells.number, self._messages)
+            part.exchange(level, self._wakeups.number, self._messenger)
             if queue:
-                run_queues([queue], self._counts, 0, words, self._bells, part.explain_level(level))
+                explain = part.explain_level(level)
+                run_queues([queue], self._counts, 0, words, self._wakeups, explain)
 
     def _fail(self, error: BaseException) -> None:
         super()._fail(error)
-        self._messages.fail(error)
+        self._messenger.fail(error)
 
     def _gather(self, data: bytes) -> list[bytes]:
-        """Send what this rank gives to all others: how much it is first, where a call opens."""
-        number, call = self._bells.number, self._bells.call
+        """Exchange the values of all ranks: first their sizes, with the identity of the call."""
+        number, call = self._wakeups.number, self._wakeups.call
         others = [rank for rank in range(len(self._hosts)) if rank != self._rank]
         opening = np.zeros(OPENING_BYTES + _SIZE.size, np.uint8)
         write_opening(opening, number, call)
@@ -89,7 +91,7 @@ class MessageSession(SharedSession):
         return [into[rank].tobytes() for rank in range(len(self._hosts))]
 
     def _exchange(self, data: Bytes, into: Mapping[int, Bytes]) -> None:
-        """Send something to all others, and receive what they send; nothing is no message."""
-        works = [(r, self._messages.irecv(r, theirs)) for r, theirs in into.items() if len(theirs)]
-        works += [(r, self._messages.isend(r, data)) for r in into if len(data)]
-        self._messages.wait(works)
+        """Send data to all others, and receive theirs; there is no message for no data."""
+        works = [(r, self._messenger.irecv(r, theirs)) for r, theirs in into.items() if len(theirs)]
+        works += [(r, self._messenger.isend(r, data)) for r in into if len(data)]
+        self._messenger.wait(works)

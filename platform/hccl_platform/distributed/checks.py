@@ -1,6 +1,6 @@
-"""What the distributed platform needs of a machine: Linux's files in memory and watched processes.
+"""Checks of the distributed platform: Linux's files in memory and watched processes.
 
-Messages between hosts take gloo, which torch has, or MPI; inside a host nothing is needed.
+Messages between hosts need gloo, which is part of torch, or MPI; inside a host neither is needed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What keeps loads and stores of shared memory in order, without compiled code.
+"""Fences: loads and stores of shared memory in order, without compiled code.
 
-A processor of the x86 family does so by itself, but for a store and a later load of something else.
+Processors of the x86 family keep that order, except for a store and a later load of another word.
 Others may reorder any two accesses. Releasing a lock and taking it again orders all of them on
-every processor: the release waits for what came before, nothing later passes the taking, and the
-taking does not pass the release.
+every processor: the release waits for all earlier accesses, no later one passes the acquisition,
+and the acquisition does not pass the release.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _lock = threading.local()
 
 
 def fence() -> None:
-    """Let every earlier access of this thread be over before any later one."""
+    """Complete every earlier access of this thread before any later one."""
     lock = getattr(_lock, "lock", None)
     if lock is None:
         lock = _lock.lock = threading.Lock()
@@ -26,7 +26,7 @@ def fence() -> None:
 
 
 def _nothing() -> None:
-    """Order what this processor orders by itself."""
+    """Do nothing: this processor orders these accesses itself."""
 
 
 order_accesses = _nothing if platform.machine() in ("x86_64", "AMD64") else fence

@@ -1,13 +1,13 @@
-"""A rank's header: what it is doing, for ranks that wait for it to look at.
+"""A rank's header: its state in shared memory, for ranks that wait for it.
 
-    word 0      asleep: whoever posts to this rank rings its bell
-    word 8      the number of the call it began last; calls count from 1
-    word 16     the number of the call that it has done
+    word 0      is asleep: a rank that posts to this one wakes it
+    word 8      the number of the call begun last; calls count from 1
+    word 16     the number of the call done last
     word 24     is closed
     word 32     1 + the rank that made this one fail
-    word 40     the number of the last call in which it put a letter
+    word 40     the number of the last gather for which its value is written
     a record of each of the last calls: number, digest, length of the text, text
-    a text: what failed
+    the text of an error: the reason why this rank has failed
 
 Words that different ranks write, or wait for, are 64 bytes apart.
 """
@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from hccl_platform.distributed.failures import as_text, from_text
 from hccl_platform.distributed.fences import order_accesses
-from hccl_platform.distributed.memory import HEADER_BYTES
-from hccl_platform.lowering.call import Call
+from hccl_platform.distributed.shared_memory import HEADER_BYTES
+from hccl_platform.lowering.call import CallIdentity
 from hccl_py.errors import HcclError
 
-ASLEEP, CALL, DONE, CLOSED, FAILED_BY, LETTER = 0, 8, 16, 24, 32, 40
+ASLEEP, CALL, DONE, CLOSED, FAILED_BY, GATHERED = 0, 8, 16, 24, 32, 40
 
 _RECORDS, _RECORD_BYTES, _RECORDS_AT = 16, 1024, 8192
 _REASON_AT = 4096
@@ -33,8 +33,8 @@ class Header:
         self.words = words
         self._bytes = words.cast("B")
 
-    def begin(self, number: int, call: Call) -> None:
-        """Say that this rank begins a call; the number is written last."""
+    def begin(self, number: int, call: CallIdentity) -> None:
+        """Publish that this rank begins a call; the number is written last."""
         at = _RECORDS_AT + number % _RECORDS * _RECORD_BYTES
         word, size = at // 8, len(call.text)
         self.words[word + 1], self.words[word + 2] = call.digest, size
@@ -44,7 +44,7 @@ class Header:
         self.words[CALL] = number
 
     def digest_of(self, number: int) -> int | None:
-        """Return the digest of a call; None where it has not begun or is long past."""
+        """Return the digest of a call; None if it has not begun or is long past."""
         word = (_RECORDS_AT + number % _RECORDS * _RECORD_BYTES) // 8
         if self.words[word] != number:
             return None
@@ -54,23 +54,22 @@ class Header:
         return digest if self.words[word] == number else None
 
     def text_of(self, number: int) -> str:
-        """Return the words of a call that has begun."""
+        """Return the text of a call that has begun."""
         at = _RECORDS_AT + number % _RECORDS * _RECORD_BYTES
         size = self.words[at // 8 + 2]
         return bytes(self._bytes[at + 24 : at + 24 + size]).decode(errors="replace")
 
     def publish(self, error: BaseException, rank: int) -> None:
-        """Keep what made this rank fail, for the others to raise."""
+        """Write the error that made this rank fail, for the others to raise."""
         text = as_text(error, rank)
         self._bytes[_REASON_AT + 8 : _REASON_AT + 8 + len(text)] = text
         self.words[_REASON_AT // 8] = len(text)
 
     def reason(self) -> HcclError:
-        """Return what made this rank fail, as an error of the same class."""
+        """Return the error that made this rank fail, of the same class."""
         size = self.words[_REASON_AT // 8]
         return from_text(bytes(self._bytes[_REASON_AT + 8 : _REASON_AT + 8 + size]))
 
 
-def begins() -> int:
-    """Return the first word of the notifies."""
-    return HEADER_BYTES // 8
+FIRST_NOTIFY = HEADER_BYTES // 8
+"""The word behind the header, where notifies begin."""

@@ -1,18 +1,19 @@
 """The loop that runs one rank's part of a program in shared memory.
 
-A rank reads and writes its peers' memory itself, and posts notifies there: what an NPU does over
-SDMA. Its streams are queues, and one thread goes round them: a queue runs until a wait finds its
-notify missing. Notifies are counts that only grow, so that nobody has to reset them.
+A rank reads and writes its peers' memory itself, and posts notifies there, as an NPU does over
+SDMA. Its streams are queues, and one thread serves them in turn: a queue runs until a wait finds
+its notify missing. Notifies are counts that only grow, so no count is ever reset.
 
-    my streams      copy ─ post ─ wait ...        a copy or reduction: numpy on mapped memory
-                    wait ─ reduce ─ post ...      a post: count + 1 in the waiter's file, and ring
+    streams     copy ─ post ─ wait ...        a copy or reduction: numpy on mapped memory
+                wait ─ reduce ─ post ...      a post: count + 1 in the waiter's file, and a wakeup
 
-A count has a mark beside it, part of the digest of the call in which it was posted: ranks that call
-different things find out at the first notify between them.
+A count has a mark beside it, part of the digest of the call in which it was posted: ranks that make
+different calls find out at the first notify between them.
 
 RDMA writes are over when they return, and notifies come after them: the strictest order that
-hardware may show. What hardware does atomically, when several ranks reduce into one place, a lock
-on these bytes of the owner's file does here; the kernel takes it from a process that dies.
+hardware may show. Where several ranks reduce into one place at once, which hardware does
+atomically, a lock on these bytes of the owner's file takes its place; the kernel releases the lock
+of a process that dies.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from collections.abc import Callable, Sequence
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, lockf
 from typing import Any, NamedTuple, TypeAlias
 
-from hccl_platform.distributed.bells import MARK_BITS, MOST_MARK, Bells
 from hccl_platform.distributed.fences import fence, order_accesses
+from hccl_platform.distributed.wakeups import MARK_BITS, MOST_MARK, Wakeups
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.lowering.reducing import Reduce
 
 COPY, REDUCE, LOCKED, POST_REMOTE, WAIT_REMOTE, POST_LOCAL, WAIT_LOCAL = range(7)
 
 Item: TypeAlias = tuple[int, Any, Any, Any]
-"""What to do, and three things that depend on that:
+"""A task of a queue: its kind, and three values that depend on it:
 
     COPY            destination, source
     REDUCE          destination, source, Reduce
@@ -46,7 +47,7 @@ _LOCK_MS = 1
 
 
 class Lock(NamedTuple):
-    """Bytes of a file."""
+    """A lock on bytes of a file."""
 
     file: int
     start: int
@@ -56,18 +57,18 @@ class Lock(NamedTuple):
         """Take the lock unless another process has it."""
         try:
             lockf(self.file, LOCK_EX | LOCK_NB, self.size, self.start)
-        except (BlockingIOError, PermissionError):  # EAGAIN or EACCES: somebody has it
+        except (BlockingIOError, PermissionError):  # EAGAIN or EACCES: it is taken
             return False
         return True
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         lockf(self.file, LOCK_UN, self.size, self.start)
 
 
 class Counts:
-    """How often this rank has posted and waited, by notify; those between its own streams count
-    from 0 in every run.
+    """The number of posts and waits of this rank so far, by notify. Notifies between its own
+    streams are not among them: they count from 0 in every run.
     """
 
     def __init__(self, notifies: int) -> None:
@@ -76,7 +77,7 @@ class Counts:
 
 
 class Blocked(NamedTuple):
-    """The first item of each queue that cannot go on."""
+    """The first item of a queue that cannot go on."""
 
     queue: int
     place: int
@@ -90,13 +91,19 @@ def run_queues(
     counts: Counts,
     local: int,
     words: memoryview[int],
-    bells: Bells,
+    wakeups: Wakeups,
     explain: Explain,
 ) -> None:
     """Run all queues to their ends.
 
-    `local` is how many notifies there are between this rank's own streams, `words` are those of its
-    own file; `explain` says what blocked queues wait for.
+    `local` is the number of notifies between this rank's own streams, `words` are the words of its
+    own file; `explain` describes the waits of blocked queues.
+
+    `at[q]` is the first item of queue q that is not done, `live` has the queues with such items,
+    `flags` the posts of local notifies not yet taken. Each round tries every live queue once and
+    runs it as far as it goes. A round in which no queue moves pauses: only a peer can help then, by
+    a notify or by releasing a lock, and `pause` sees to it that no notify is missed. So a rank runs
+    all that it can before it waits, whichever stream that is on, and never waits for itself.
     """
     at, live = [0] * len(queues), [q for q, queue in enumerate(queues) if queue]
     flags, is_pausing = [0] * local, False
@@ -109,11 +116,12 @@ def run_queues(
         for q in tuple(live):
             queue, start = queues[q], at[q]
             kind, count, word, _ = queue[start]
+            # The two common reasons for a queue to stay blocked, checked without a call.
             if kind == WAIT_REMOTE and words[word] >> MARK_BITS <= counts.waited[count]:
                 continue
             if kind == WAIT_LOCAL and not flags[count]:
                 continue
-            stop, why = _advance(queue, start, counts, flags, words, bells)
+            stop, why = _advance(queue, start, counts, flags, words, wakeups)
             is_moving |= stop > start
             is_locked |= why == LOCKED
             at[q] = stop
@@ -121,11 +129,11 @@ def run_queues(
                 live.remove(q)
         if is_moving:
             if is_pausing:
-                bells.wake_up()
+                wakeups.resume()
                 is_pausing = False
         elif live:
             is_pausing = True
-            bells.pause(blocked, *([_LOCK_MS] if is_locked else []))
+            wakeups.pause(blocked, *([_LOCK_MS] if is_locked else []))
 
 
 def _advance(
@@ -134,10 +142,12 @@ def _advance(
     counts: Counts,
     flags: list[int],
     words: memoryview[int],
-    bells: Bells,
+    wakeups: Wakeups,
 ) -> tuple[int, int]:
-    """Run a queue until it ends or blocks; return how far it came, and what blocks it, if so."""
-    posted, waited, mark = counts.posted, counts.waited, bells.mark
+    """Run a queue until it ends or blocks; return its position and the kind of the blocking item,
+    -1 at the end.
+    """
+    posted, waited, mark = counts.posted, counts.waited, wakeups.mark
     for place in range(at, len(queue)):
         kind, first, second, third = queue[place]
         if kind == COPY:
@@ -147,15 +157,16 @@ def _advance(
             if count <= waited[first]:
                 return place, kind
             waited[first] += 1
+            # The mark is that of the last post: if it is this wait's, it must be of this call.
             if count == waited[first] and words[second] & MOST_MARK != mark:
-                bells.check_calls()
+                wakeups.check_calls()
             order_accesses()
         elif kind == POST_REMOTE:
             posted[first] = count = posted[first] + 1
             order_accesses()
             second[0][second[1]] = count << MARK_BITS | mark
-            fence()
-            bells.ring_if_asleep(third)
+            fence()  # the count is written before ASLEEP is read (wakeups.py)
+            wakeups.wake_if_asleep(third)
         elif kind == REDUCE:
             third(first, second)
         elif kind == WAIT_LOCAL:
@@ -170,7 +181,7 @@ def _advance(
 
 
 def _reduce_locked(into: Bytes, what: Bytes, reduce: Reduce, lock: Lock) -> bool:
-    """Reduce where other ranks may at the same time; False where one of them is at it."""
+    """Reduce into memory that other ranks may reduce into; False if one of them is doing so."""
     if not lock.take():
         return False
     try:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class DistributedPlatform:
-    """Runs programs in processes of their own, which somebody has started: every process owns one
-    rank. `world` says which; without it whoever started the process is asked.
+    """Runs programs in processes of their own, each with one rank. `world` has the rank of this
+    process; without it the environment does, as set by the launcher.
 
-    What it takes is imported when it is used: commands that name another platform do not wait.
+    Modules are imported on first use: commands that name another platform do not wait for them.
     """
 
     name = "distributed"
@@ -36,7 +36,7 @@ class DistributedPlatform:
         config: Config,
         schedule: Schedule | None,
     ) -> int | None:
-        """Start the processes, unless somebody has started this one as one of several."""
+        """Start the processes; None if this one was started as one of several."""
         from hccl_platform.distributed.messages import needs_mpi
         from hccl_platform.processes.launch import launch
         from hccl_platform.processes.world import is_started
@@ -83,9 +83,9 @@ def _refuse(schedule: Schedule | None) -> None:
 def _session(
     world: World, rank: int, topology: Topology, config: Config, group: Group
 ) -> SharedSession:
-    """Open the session of one rank: its peers' memory where all are on one host, else messages."""
+    """Open the session of one rank: on shared memory if all are on one host, else with messages."""
     from hccl_platform.distributed.between_hosts import MessageSession
-    from hccl_platform.distributed.messages import open_messages
+    from hccl_platform.distributed.messages import open_messenger
     from hccl_platform.distributed.session import SharedSession
 
     hosts = world.hosts_of(group.world_ranks)
@@ -96,7 +96,7 @@ def _session(
     rest = world.store, key, config.ccl_bytes
     if len(set(hosts)) == 1 and config.wire is None:
         return SharedSession(rank, len(hosts), *rest, limit_s, settings, connect_s=world.connect_s)
-    if len(set(hosts)) == 1:  # messages were asked for
+    if len(set(hosts)) == 1:  # HCCL_PY_WIRE asks for messages
         numbers = list(range(len(hosts)))
-    messages = open_messages(config.wire, world, group, key, limit_s)
-    return MessageSession(rank, numbers, *rest, messages, limit_s, settings, world.connect_s)
+    messenger = open_messenger(config.wire, world, group, key, limit_s)
+    return MessageSession(rank, numbers, *rest, messenger, limit_s, settings, world.connect_s)

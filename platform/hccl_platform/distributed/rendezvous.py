@@ -1,10 +1,10 @@
-"""How the processes of one host hand each other their memory, before anything else is shared.
+"""The first contact of the processes of one host: they exchange descriptors of their memory.
 
-    first rank  listens on an abstract socket and says in the store which
-    others      connect, and hand over their descriptors and what they were opened with
-    first rank  hands everybody's descriptors to everybody
+    first rank  listens on an abstract socket and writes its address to the store
+    others      connect, and send their descriptors and settings
+    first rank  sends all descriptors to every other rank
 
-An abstract socket is no file, and closes with the process: nothing is left, whatever happens.
+An abstract socket is no file, and closes with the process: nothing is left behind.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import json
 import os
 import secrets
 import socket
-import struct
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
 from hccl_platform.distributed.failures import as_text, from_text
-from hccl_platform.distributed.memory import make_file
+from hccl_platform.distributed.shared_memory import make_file
+from hccl_platform.processes.stores import accepted
 from hccl_py.errors import (
     ExecTimeoutError,
     HcclError,
@@ -28,31 +28,32 @@ from hccl_py.errors import (
     NotSupportedError,
     PeerLostError,
 )
-from hccl_py.plugins.platforms import Store, Watchful
+from hccl_py.plugins.platforms import PeerMonitor, Store
 
 _AT_ONCE = 80
-"""Ranks whose descriptors go in one message: the kernel takes 253 descriptors."""
+"""Ranks whose descriptors go in one message: the kernel allows 253 descriptors."""
 
 _LONGEST = 1 << 16
 _LOOK_S = 0.1
-_UID = struct.Struct("3i")
-"""What SO_PEERCRED tells: process, user, group."""
 
 _GOOD, _BAD = b"+", b"-"
 
 
 class Descriptors(NamedTuple):
-    """What a rank hands to the others: its memory, its bell, and its process to be watched."""
+    """The descriptors of a rank that the others need: its memory, an eventfd that wakes it, and its
+    process, to be watched.
+    """
 
     memory: int
-    bell: int
+    wakeup: int
     process: int
 
 
 def make_descriptors(rank: int) -> Descriptors:
-    """Return new descriptors of this process; NotSupportedError where there can be none."""
+    """Return new descriptors of this process; NotSupportedError if the kernel has none."""
     try:
-        return Descriptors(make_file(f"rank {rank}"), make_bell(), os.pidfd_open(os.getpid()))
+        wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        return Descriptors(make_file(f"rank {rank}"), wakeup, os.pidfd_open(os.getpid()))
     except (AttributeError, OSError) as error:
         raise NotSupportedError(
             f"Processes cannot share memory here: {error}.",
@@ -60,148 +61,151 @@ def make_descriptors(rank: int) -> Descriptors:
         ) from error
 
 
-def make_bell() -> int:
-    """Return the descriptor of a new bell: who writes to it wakes who polls it."""
-    return os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-
-
-def exchange(
+def exchange_descriptors(
     rank: int,
-    mates: Sequence[int],
+    size: int,
+    host_ranks: Sequence[int],
     store: Store,
     key: str,
-    own: Descriptors,
     settings: str,
     connect_s: float,
 ) -> list[Descriptors]:
-    """Return the descriptors of a host's ranks, `mates`, which wait `connect_s` for each other;
-    this rank's are `own`.
+    """Make this rank's descriptors; return those of all ranks of the group.
 
-    Raises MismatchError where ranks bring different `settings`, ExecTimeoutError where one does not
-    come, PeerLostError where one goes.
+    `host_ranks` are the ranks of this host, which wait `connect_s` seconds for each other. Ranks of
+    other hosts share no memory with this one, and are in step with it by messages: this rank's own
+    descriptors stand in for theirs.
+
+    Raises MismatchError if ranks have different `settings`, ExecTimeoutError if one does not come,
+    PeerLostError if one ends.
     """
+    own = make_descriptors(rank)
+    key = f"{key}/{host_ranks[0]}"
     try:
-        if rank != mates[0]:
-            return _Guest(rank, mates, store, key, connect_s).exchange(own, settings)
-        return _Host(mates, store, key, connect_s).exchange(own, settings)
-    except TimeoutError:
-        raise ExecTimeoutError(
-            f"The ranks of {key} did not all come within {connect_s:g} s.",
-            "A process of the job has not come this far: its own output says why.",
-        ) from None
-    except (ConnectionError, EOFError):
-        raise PeerLostError(
-            f"A process of {key} has ended before all had come.",
-            "Its own output says why.",
-        ) from None
+        if rank == host_ranks[0]:
+            found = _collect(own, host_ranks, store, key, settings, connect_s)
+        else:
+            found = _join(rank, own, host_ranks, store, key, settings, connect_s)
+    except BaseException as error:
+        close_descriptors(own)
+        if isinstance(error, TimeoutError):
+            raise ExecTimeoutError(
+                f"The ranks of {key} did not all come within {connect_s:g} s.",
+                "A process of the job has not come this far: its own output says why.",
+            ) from None
+        if isinstance(error, ConnectionError | EOFError):
+            raise PeerLostError(
+                f"A process of {key} has ended before all had come.",
+                "Its own output says why.",
+            ) from None
+        raise
+    of_host = dict(zip(host_ranks, found, strict=True))
+    return [of_host.get(other, own) for other in range(size)]
 
 
-class _Host:
-    """The first rank: everybody comes here."""
+def close_descriptors(descriptors: Descriptors) -> None:
+    """Close the descriptors of a rank."""
+    for descriptor in descriptors:
+        os.close(descriptor)
 
-    def __init__(self, mates: Sequence[int], store: Store, key: str, connect_s: float) -> None:
-        self._mates, self._connect_s = mates, connect_s
-        self._address = f"\0hccl_py-{os.getpid()}-{secrets.token_hex(16)}"
-        self._store, self._key = store, key
-        self._guests: dict[int, socket.socket] = {}
 
-    def exchange(self, own: Descriptors, settings: str) -> list[Descriptors]:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
-            listening.bind(self._address)
-            listening.listen(len(self._mates))
-            listening.settimeout(_LOOK_S)
-            self._store.set(self._key, self._address[1:].encode())
-            try:
-                found = self._received(listening, own, settings)
-                everything = [found[rank] for rank in self._mates]
-                for guest in self._guests.values():
-                    _hand_out(guest, everything)
-            except HcclError as error:
-                self._refuse(error)
+def _collect(
+    own: Descriptors,
+    host_ranks: Sequence[int],
+    store: Store,
+    key: str,
+    settings: str,
+    connect_s: float,
+) -> list[Descriptors]:
+    """Collect the descriptors of all ranks, and send all of them to the others."""
+    first, end = host_ranks[0], time.monotonic() + connect_s
+    found, brought = {first: own}, {first: settings}
+    with _listening(store, key, len(host_ranks)) as listening, ExitStack() as opened:
+        guests: list[socket.socket] = []
+        try:
+            while len(found) < len(host_ranks):
+                guest = _accept(listening, store, end)
+                if guest is not None:
+                    opened.callback(guest.close)
+                    guest.settimeout(connect_s)
+                    text, descriptors = _receive(guest, 1)
+                    rank, brought_by = json.loads(text)
+                    guests.append(guest)
+                    found[rank], brought[rank] = descriptors[0], brought_by
+            other = next((rank for rank in sorted(brought) if brought[rank] != settings), None)
+            if other is not None:
+                raise MismatchError(
+                    f"The ranks of {key} were opened differently: "
+                    f"rank {first} with {settings}, rank {other} with {brought[other]}.",
+                    "Give every process the same topology and settings, HCCL_BUFFSIZE among them.",
+                )
+            everything = [found[rank] for rank in host_ranks]
+            for guest in guests:
+                _send_all(guest, everything)
+        except HcclError as error:
+            for guest in guests:
+                with suppress(OSError):
+                    guest.send(_BAD + as_text(error, first))
+            raise
+    return everything
+
+
+@contextmanager
+def _listening(store: Store, key: str, most: int) -> Iterator[socket.socket]:
+    """Listen on a new abstract socket, whose address is in the store."""
+    address = f"hccl_py-{os.getpid()}-{secrets.token_hex(16)}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        listening.bind(f"\0{address}")
+        listening.listen(most)
+        listening.settimeout(_LOOK_S)
+        store.set(key, address.encode())
+        yield listening
+
+
+def _accept(listening: socket.socket, store: Store, end: float) -> socket.socket | None:
+    """Accept a connection; None from a process of another user. TimeoutError after `end`; meanwhile
+    the store may know that a process has ended.
+    """
+    while True:
+        try:
+            return accepted(listening)
+        except TimeoutError:
+            if time.monotonic() > end:
                 raise
-            finally:
-                for guest in self._guests.values():
-                    guest.close()
-        return everything
-
-    def _received(
-        self, listening: socket.socket, own: Descriptors, settings: str
-    ) -> dict[int, Descriptors]:
-        """Return the descriptors of all ranks, which bring the same settings."""
-        first, end = self._mates[0], time.monotonic() + self._connect_s
-        found, brought = {first: own}, {first: settings}
-        while len(found) < len(self._mates):
-            guest = self._accepted(listening, end)
-            if guest is not None:
-                text, descriptors = _receive(guest, 1)
-                rank, brought_by = json.loads(text)
-                self._guests[rank], found[rank] = guest, descriptors[0]
-                brought[rank] = brought_by
-        other = next((rank for rank in sorted(brought) if brought[rank] != settings), None)
-        if other is not None:
-            raise MismatchError(
-                f"The ranks of {self._key} were opened differently: "
-                f"rank {first} with {settings}, rank {other} with {brought[other]}.",
-                "Give every process the same topology and settings, HCCL_BUFFSIZE among them.",
-            )
-        return found
-
-    def _accepted(self, listening: socket.socket, end: float) -> socket.socket | None:
-        """Take one in; nobody of another user. Meanwhile the store may know that one has gone."""
-        while True:
-            try:
-                guest, _ = listening.accept()
-                break
-            except TimeoutError:
-                if time.monotonic() > end:
-                    raise
-                if isinstance(self._store, Watchful):
-                    self._store.look()
-        guest.settimeout(self._connect_s)
-        credentials = guest.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UID.size)
-        if _UID.unpack(credentials)[1] != os.getuid():
-            guest.close()
-            return None
-        return guest
-
-    def _refuse(self, error: HcclError) -> None:
-        """Let who has come know why nothing comes of it."""
-        for guest in self._guests.values():
-            with suppress(OSError):
-                guest.send(_BAD + as_text(error, self._mates[0]))
+            if isinstance(store, PeerMonitor):
+                store.look()
 
 
-class _Guest:
-    """Any other rank."""
-
-    def __init__(
-        self, rank: int, mates: Sequence[int], store: Store, key: str, connect_s: float
-    ) -> None:
-        self._rank, self._mates, self._store, self._key = rank, mates, store, key
-        self._connect_s = connect_s
-
-    def exchange(self, own: Descriptors, settings: str) -> list[Descriptors]:
-        address = self._store.get(self._key, self._connect_s).decode()
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as host:
-            host.settimeout(self._connect_s)
-            host.connect(f"\0{address}")
-            socket.send_fds(host, [json.dumps([self._rank, settings]).encode()], list(own))
-            found: list[Descriptors] = []
-            while len(found) < len(self._mates):
-                text, descriptors = _receive(host, _AT_ONCE)
-                if text.startswith(_BAD):
-                    raise from_text(text[1:])
-                found += descriptors
-                host.send(_GOOD)
-        place = self._mates.index(self._rank)
-        for descriptor in found[place]:  # our own, which came back
-            os.close(descriptor)
-        found[place] = own
-        return found
+def _join(
+    rank: int,
+    own: Descriptors,
+    host_ranks: Sequence[int],
+    store: Store,
+    key: str,
+    settings: str,
+    connect_s: float,
+) -> list[Descriptors]:
+    """Send this rank's descriptors to the first rank; return those of all ranks."""
+    address = store.get(key, connect_s).decode()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as first:
+        first.settimeout(connect_s)
+        first.connect(f"\0{address}")
+        socket.send_fds(first, [json.dumps([rank, settings]).encode()], list(own))
+        found: list[Descriptors] = []
+        while len(found) < len(host_ranks):
+            text, descriptors = _receive(first, _AT_ONCE)
+            if text.startswith(_BAD):
+                raise from_text(text[1:])
+            found += descriptors
+            first.send(_GOOD)
+    place = host_ranks.index(rank)
+    close_descriptors(found[place])  # copies of this rank's own, which came back
+    found[place] = own
+    return found
 
 
 def _receive(end: socket.socket, most: int) -> tuple[bytes, list[Descriptors]]:
-    """Return a message and the descriptors that came with it, which no program started inherits."""
+    """Return a message and the descriptors in it, which child programs do not inherit."""
     fields = len(Descriptors._fields)
     text, found, _, _ = socket.recv_fds(end, _LONGEST, most * fields)
     if not text:
@@ -212,8 +216,8 @@ def _receive(end: socket.socket, most: int) -> tuple[bytes, list[Descriptors]]:
     return text, [Descriptors(*triple) for triple in triples]
 
 
-def _hand_out(guest: socket.socket, everything: Sequence[Descriptors]) -> None:
-    """Hand over all descriptors; what is under way at once stays below the kernel's limit."""
+def _send_all(guest: socket.socket, everything: Sequence[Descriptors]) -> None:
+    """Send all descriptors, few enough at once for the kernel's limit."""
     for start in range(0, len(everything), _AT_ONCE):
         some = everything[start : start + _AT_ONCE]
         socket.send_fds(guest, [_GOOD], [d for triple in some for d in triple])

@@ -1,8 +1,8 @@
 """The fast path: every data task once, in an order that the program allows, as fast as possible.
 
 Little data runs as numpy slices, one after the other, without numba. Much data runs in tiles on all
-cores (tiling.py), compiled. Which one is cheaper is estimated; the session pays for loading numba
-once its runs with numpy have become as expensive as that.
+cores (tiling.py), compiled. The cheaper way is chosen by an estimate; a session loads numba once
+its runs with numpy have cost as much as loading it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_platform.emulated.prepared import Prepared
-from hccl_platform.emulated.tiling import Limits, TilePlan, plan_tiles
-from hccl_platform.emulated.workers import RangeRun, Workers
+from hccl_platform.emulated.tiling import TileLimits, TilePlan, plan_tiles
+from hccl_platform.emulated.workers import RangeRun, TileWorkers
 from hccl_platform.lowering.kernels import compiled_tiles, run_tiles
 from hccl_platform.lowering.moves import Bytes, address_of, run_step
 from hccl_py.enums import DataType
@@ -28,39 +28,39 @@ _ALIGN = 64
 
 @dataclass(frozen=True)
 class Thresholds:
-    """When tiles are worth it, in estimated microseconds of numpy slices.
+    """Costs from which tiles are worth it, in estimated microseconds of numpy slices.
 
-    One run must cost `run_us` or more, and all such runs of a session together `load_us`, which is
-    what loading numba costs.
+    One run must cost `run_us` or more, and all such runs of a session together `load_us`, the cost
+    of loading numba.
     """
 
     run_us: float = 100.0
     load_us: float = 50_000.0
-    limits: Limits = field(default_factory=Limits)
+    limits: TileLimits = field(default_factory=TileLimits)
 
 
 class FastPath:
     """Runs prepared programs; keeps threads until it is closed."""
 
     def __init__(self, threads: int | None = None, thresholds: Thresholds | None = None) -> None:
-        self._workers = Workers(threads)
+        self._workers = TileWorkers(threads)
         self._thresholds = thresholds or Thresholds()
         self._spent_us = 0.0
 
     def run(self, prepared: Prepared, slots: Sequence[Bytes]) -> None:
         """Execute every move on these slots."""
         if self._is_worth_tiles(prepared):
-            addresses = {slot: address_of(slots[slot]) for slot in prepared.used}
+            addresses = {slot: address_of(slots[slot]) for slot in prepared.moves.slots}
             plan = self._plan(prepared, slots, addresses)
             if plan is not None:
                 self._run_plan(prepared, plan, slots, addresses)
                 return
         with np.errstate(all="ignore"):
-            for step in prepared.steps:
+            for step in prepared.moves.steps:
                 run_step(slots, step)
 
     def expect(self, prepared: Prepared, runs: int) -> None:
-        """Load numba in the first run already where it would be loaded in one of so many runs."""
+        """Prepare for `runs` runs: if one of them would load numba, the first one does."""
         limits = self._thresholds
         will_spend = self._spent_us + prepared.cost_us * runs
         if prepared.cost_us >= limits.run_us and will_spend >= limits.load_us:
@@ -81,7 +81,9 @@ class FastPath:
     def _plan(
         self, prepared: Prepared, slots: Sequence[Bytes], addresses: Addresses
     ) -> TilePlan | None:
-        """Return the plan for the way in which inputs overlap outputs; None for odd addresses."""
+        """Return the plan for the overlaps of inputs and outputs; None if an address is not a
+        multiple of the element size.
+        """
         unit = prepared.dtype.itemsize if prepared.dtype else 1
         if any(address % unit for address in addresses.values()):
             return None
@@ -99,7 +101,7 @@ class FastPath:
         for phase in plan.phases:
             if phase.move >= 0:
                 with np.errstate(all="ignore"):
-                    run_step(slots, prepared.steps[phase.move])
+                    run_step(slots, prepared.moves.steps[phase.move])
             else:
                 self._workers.run(run, phase.ranges)
 
@@ -125,20 +127,15 @@ def _bind(
 
 
 class _Window:
-    """All bytes from one address on, as numpy takes them. Only moves keep to what is allocated."""
+    """An address range for numpy. Not all of it is allocated: only ranges of moves are accessed."""
 
     def __init__(self, address: int, size: int) -> None:
-        data = (address, False)
-        self.__array_interface__ = {
-            "version": 3,
-            "typestr": "|u1",
-            "shape": (size,),
-            "data": data,
-        }
+        shape, data = (size,), (address, False)
+        self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": shape, "data": data}
 
 
 def _words(dtype: DataType | None) -> tuple[npt.DTypeLike, bool | None]:
-    """Return the type in which the kernel sees memory, and its `is_bf16`."""
+    """Return the kernel's type of memory, and its argument `is_bf16`."""
     if dtype in (DataType.BF16, DataType.FP16):
         return np.uint16, dtype is DataType.BF16
     return (dtype.numpy if dtype else np.uint8), None

@@ -1,15 +1,15 @@
 """The scheduler: asynchronous streams, one task at a time, in any interleaving that is legal.
 
-At every moment some streams can go on (their next task is no wait for an empty cell) and some
-RDMA connections have work in flight. A chooser says which of them moves next:
+At every moment some streams can go on (their next task is not a wait for an empty cell) and some
+RDMA connections have work in flight. A chooser decides which of them moves next:
 
     stream      runs its next tasks; an RDMA write is done for the stream when it is posted to its
                 connection
     connection  delivers its oldest piece of work: data, read from the source only now, or a post
 
-A connection belongs to one end of an RDMA transport and keeps the order of what was issued there,
-posts included. All choices go through a `Chooser`, so that a seed, or a recorded list of choices,
-gives the same interleaving again. Who moves next is drawn by lot; stragglers have fewer lots
+A connection belongs to one end of an RDMA transport and keeps the order of the writes and posts
+issued there. All choices go through a `Chooser`, so that a seed, or a recorded list of choices,
+gives the same interleaving again. The next to move is drawn by lot; stragglers have fewer lots
 (turns.py).
 """
 
@@ -35,19 +35,29 @@ from hccl_py.program.matching import Linked, queues_of
 from hccl_py.program.program import Program
 
 _BURSTS = (1, 1, 3, 20)
-"""Tasks that a stream may run before somebody else is chosen."""
+"""Tasks that a stream may run before the next draw."""
 
 
 @dataclass(frozen=True)
 class WaitLimit:
-    """How long a wait for a notify may take, in seconds of a clock; None: for ever."""
+    """The longest wait for a notify, in seconds of a clock; None for no limit."""
 
     seconds: float | None = None
     clock: Callable[[], float] = time.monotonic
 
 
 class Scheduler:
-    """One run of a program. Streams are numbered as queues, connections follow by transport end."""
+    """One run of a program. Streams are numbered as queues; connections have the numbers after
+    those, by transport end.
+
+        _queues, _next      task rows of every stream, and its position in them
+        _ready              streams whose next task can run, in the order in which they became so
+        _waiting            by cell: streams that sleep until it is posted
+        _posted             by cell: posts that no wait has taken yet; a notify of one bit holds one
+        _flights, _busy     by connection: rows issued and not delivered; connections with any
+
+    Every stream that is not at its end is either in _ready or in one list of _waiting.
+    """
 
     def __init__(
         self,
@@ -73,14 +83,13 @@ class Scheduler:
         self._next = [0] * len(self._queues)
         self._ready = [q for q, queue in enumerate(self._queues) if queue]
         self._posted: dict[int, deque[int]] = defaultdict(deque)
-        """By cell: the posts that nobody has consumed; one bit holds one."""
         self._waiting: dict[int, list[int]] = {}
         self._waits = waits or WaitLimit()
         self._asleep_since: dict[int, float] = {}
         self._flights: dict[int, deque[int]] = {}
         self._busy: list[int] = []
         self.order: list[int] = []
-        """Task rows, as streams took them."""
+        """Task rows, in the order in which streams took them."""
         self._post_of = np.full(len(tasks), -1, np.int32)
         self._turns = turns or Turns.of(program)
         first = [self._turns.on_stream[queue[0]] if queue else 1 for queue in self._queues]
@@ -89,7 +98,12 @@ class Scheduler:
         self._last = self._draw_victims()
 
     def run(self) -> None:
-        """Run to the end; DeadlockError or OrchestrationError where it cannot end well."""
+        """Run to the end; DeadlockError or OrchestrationError if the program cannot end well.
+
+        Each turn moves one candidate: a stream runs a burst of tasks, or a connection delivers one.
+        A run ends when no stream is ready and no connection is busy; then streams that are not at
+        their end are stuck, since only a post, by a stream or a connection, could wake them.
+        """
         with np.errstate(all="ignore"):
             while candidates := self._candidates():
                 chosen = self._drawn(candidates)
@@ -105,7 +119,7 @@ class Scheduler:
         )
 
     def _draw_victims(self) -> frozenset[int]:
-        """Return the streams that run only when nothing else can."""
+        """Draw the streams that the adversary runs only when nothing else can."""
         if self._adversary is Adversary.STARVED_STREAM and self._ready:
             return frozenset([self._ready[self._chooser.choose(len(self._ready))]])
         if self._adversary is Adversary.SLOW_RANK:
@@ -115,7 +129,7 @@ class Scheduler:
         return frozenset()
 
     def _candidates(self) -> list[int]:
-        """Return the streams and connections that the adversary lets go on now."""
+        """Return the streams and connections that the adversary allows to move now."""
         if self._adversary is Adversary.LATE_WIRE:
             return self._ready or self._busy
         if self._adversary is Adversary.EARLY_WIRE:
@@ -125,14 +139,16 @@ class Scheduler:
         return self._ready + self._busy
 
     def _drawn(self, candidates: list[int]) -> int:
-        """Draw one of all lots and return whose it is."""
+        """Draw one of the candidates by lot."""
         if self._turns.are_even:  # the same draw, without adding up
             return candidates[self._chooser.choose(len(candidates))]
         bounds = list(accumulate(map(self._lots.__getitem__, candidates)))
         return candidates[bisect_right(bounds, self._chooser.choose(bounds[-1]))]
 
     def _burst(self, stream: int) -> int:
-        """Draw how many tasks a stream may run; one, where the next may be somebody else's turn."""
+        """Draw the number of tasks that a stream may run; 1 if the adversary may stop it after
+        any task.
+        """
         if stream in self._last or self._adversary is Adversary.EARLY_WIRE:
             return 1
         return _BURSTS[self._chooser.choose(len(_BURSTS))]
@@ -142,7 +158,7 @@ class Scheduler:
         lots, mine = self._turns.on_stream, self._lots[queue]
         for row in rows[at : at + burst]:
             if lots[row] != mine:
-                break  # what is slower or faster takes a turn of its own
+                break  # a task with other lots takes a turn of its own
             connection = self._connection[row]
             if self._kind[row] == WAIT:
                 if not self._consume(row, queue):
@@ -160,7 +176,7 @@ class Scheduler:
             self._lots[queue] = lots[rows[at]]
 
     def _consume(self, row: int, queue: int) -> bool:
-        """Take a post from a wait's cell; where there is none, the stream sleeps until there is."""
+        """Take a post from a wait's cell; False if there is none: then the stream sleeps."""
         cell = self._cell[row]
         if not self._posted[cell]:
             self._ready.remove(queue)
@@ -173,7 +189,7 @@ class Scheduler:
         return True
 
     def _check_wait(self, row: int, since: float) -> None:
-        """Raise where a wait that ends now has taken too long."""
+        """Raise ExecTimeoutError if a wait that ends now has taken too long."""
         most, waited = self._waits.seconds, self._waits.clock() - since
         if most is None or waited <= most:
             return
@@ -197,7 +213,7 @@ class Scheduler:
             self._busy.remove(connection)
 
     def _complete(self, row: int) -> None:
-        """Let a task take effect."""
+        """Apply the effect of a task: move its data, or post its notify and wake the waiters."""
         if self._kind[row] != POST:
             if row in self._steps:
                 run_step(self._slots, self._steps[row])
@@ -214,7 +230,7 @@ class Scheduler:
         leftover: Sequence[int] = (),
         overruns: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """Raise unless everything is empty, with the words that the untimed walk uses."""
+        """Raise the untimed walk's errors unless all three are empty."""
         linked = Linked(
             order=np.array(self.order, np.int32),
             post_of=self._post_of,
@@ -227,7 +243,7 @@ class Scheduler:
 
 
 def _connections(program: Program) -> npt.NDArray[np.int64]:
-    """Return the wire that each task travels on, -1 where it takes effect at once."""
+    """Return the connection that each task travels on, -1 if it takes effect at once."""
     tasks, transports = program.tasks, program.transports
     if not len(transports):
         return np.full(len(tasks), -1, np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -10,15 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_platform.emulated.fast import FastPath, Thresholds
-from hccl_platform.emulated.memory import Memory, fill_user_slots
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler, WaitLimit
 from hccl_platform.emulated.turns import Turns, check_slow
-from hccl_platform.lowering.halves import Halves
+from hccl_platform.lowering.memory import Memory, user_arrays
 from hccl_platform.lowering.moves import Bytes, moves_of
-from hccl_platform.lowering.responses import Responses
+from hccl_platform.lowering.session_state import SessionState
 from hccl_py.call.config import Config
-from hccl_py.errors import ParameterError
 from hccl_py.plugins.platforms import DONE, Check, Group, Schedule, Work
 from hccl_py.plugins.resources import ResourceResponse
 from hccl_py.program.program import Program
@@ -29,15 +28,14 @@ class EmulatedPlatform:
     """Runs programs on the CPU: as fast as possible, or in the interleaving of a schedule.
 
     A wait that can never end is an error at once. HCCL_EXEC_TIMEOUT bounds, on the clock of this
-    machine, the waits of a scheduled run; without a schedule tasks run in an order in which nobody
-    waits.
+    machine, the waits of a scheduled run; without a schedule tasks run in an order without waits.
     """
 
     name = "emulated"
     clock = "wall"
 
     def checks(self) -> Sequence[Check]:
-        return ()  # what hccl-py itself stands on is enough
+        return ()  # it needs no more than hccl-py itself
 
     def open(
         self, topology: Topology, config: Config, schedule: Schedule | None, group: Group
@@ -68,20 +66,17 @@ class EmulatedSession:
         self._ranks = ranks
         self._schedule = schedule
         self._topology = topology
-        self._memory = Memory(ccl_bytes)
+        self._memory = Memory(ccl_bytes, _zeros)
         self._fast = FastPath(threads, thresholds)
-        self._responses = Responses()
-        self._halves = Halves()
+        self._state = SessionState()
         self._prepared: WeakKeyDictionary[Program, Prepared] = WeakKeyDictionary()
-        self._is_closed = False
 
     @property
     def local_ranks(self) -> range:
         return range(self._ranks)
 
     def allocate(self, tag: str, program: Program) -> ResourceResponse:
-        self._check_open()
-        return self._responses.of(tag, program)
+        return self._state.response(tag, program)
 
     def expect(self, tag: str, program: Program, runs: int) -> None:
         if self._schedule is None:
@@ -95,22 +90,18 @@ class EmulatedSession:
         outputs: Sequence[npt.NDArray[Any]],
         stream: object = None,
     ) -> Work:
-        self._check_open()
+        self._state.check()
         prepared = self._prepare(program)
+        arrays = user_arrays(
+            program, self.local_ranks, inputs, outputs, prepared.written_user_slots
+        )
         slots = self._slots(tag, program, prepared).copy()
-        fill_user_slots(slots, program, inputs, outputs)
-        for slot in prepared.written_user_slots:
-            if not slots[slot].flags.writeable:
-                rank, buffer = divmod(slot, len(program.buffers))
-                raise ParameterError(
-                    f"{program.executor} writes rank {rank}'s {program.buffers[buffer]}, "
-                    "and that array is read-only.",
-                    "Give an array that can be written.",
-                )
+        for slot, array in arrays.items():
+            slots[slot] = array.view(np.uint8)
         if self._schedule is None:
             self._fast.run(prepared, slots)
         else:
-            steps = dict(zip(prepared.moves.row.tolist(), prepared.steps, strict=True))
+            steps = dict(zip(prepared.moves.row.tolist(), prepared.moves.steps, strict=True))
             adversary, chooser = self._schedule.adversary, self._schedule.chooser()
             turns = Turns.of(program, self._topology, self._schedule.slow)
             Scheduler(program, steps, slots, adversary, chooser, turns, self._waits).run()
@@ -120,26 +111,22 @@ class EmulatedSession:
         return [data]
 
     def close(self) -> None:
-        self._is_closed = True
+        self._state.close()
         self._fast.close()
         self._prepared.clear()
-        self._responses.clear()
         self._memory.clear()
 
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise ParameterError("The session is closed.", "Open a new one.")
-
     def _slots(self, tag: str, program: Program, prepared: Prepared) -> list[Bytes]:
-        """Return the memory of the next run."""
-        half = self._halves.next(tag, program)
+        """Return the memory of the next run by slot; user memory is still empty."""
+        half = self._state.next_half(tag, program)
         if (tag, half) not in prepared.slots:
-            slots = self._memory.slots(tag, program, prepared.used, half)
+            held = self._memory.slots(tag, program, prepared.moves.slots, half)
+            slots = [held.get(slot, _NOTHING) for slot in range(program.buffer_sizes.size)]
             prepared.slots[tag, half] = slots
         return prepared.slots[tag, half]
 
     def _prepare(self, program: Program) -> Prepared:
-        """Return what is known of a program; the fast path refuses one that cannot end well."""
+        """Return a program prepared for runs; the fast path refuses one that cannot end well."""
         prepared = self._prepared.get(program)
         if prepared is None:
             rows = np.arange(len(program.tasks), dtype=np.int64)
@@ -149,3 +136,16 @@ class EmulatedSession:
             prepared = Prepared(program, moves_of(program, rows))
             self._prepared[program] = prepared
         return prepared
+
+
+_NOTHING = np.zeros(0, np.uint8)
+
+
+def _zeros(rank: int, size: int) -> Bytes:
+    """Return zeroed bytes on small pages of their own: untouched pages take no memory, so CCL
+    buffers of any size cost only as much as programs touch.
+    """
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):  # Linux
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(pages, np.uint8)

@@ -1,15 +1,16 @@
-"""Planning of the tiled path: the order of a program's moves that suits caches and cores best.
+"""Planning of the tiled path: an order of a program's moves that suits caches and cores.
 
 Every address that a program touches gets a coordinate such that each move reads and writes the
-same coordinates. Ranges of coordinates then have nothing to do with each other: one core runs *all*
-moves of a range, in the program's order, while the range is in its cache, and other cores run other
-ranges without a lock.
+same coordinates. Ranges of coordinates are then independent: one core runs *all* moves of a range,
+in the program's order, while the range is in its cache, and other cores run other ranges without a
+lock.
 
     moves       user_in ──► CCL_In ══► CCL_In of the next rank ──► user_out   (of all rounds)
     component   memory that moves tie together: for a ring, one and the same chunk of every rank
     band        the part of a component to which the same moves apply from end to end
     entry       a move's part in a band
     tile        a part of a band that fits into a cache
+    phase       tiles that may run at once, or one move that cannot be tiled
 
 Where coordinates would contradict each other (a chunk is copied to another chunk's place), a new
 group of moves begins; groups run one after the other. Nothing is left out and nothing is merged:
@@ -31,11 +32,12 @@ _ALIGN = 64
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Bytes that suit a machine; how fast programs run hardly depends on them within a factor of 4.
+class TileLimits:
+    """Bytes that suit a machine; a factor of 4 hardly changes how fast programs run.
 
-    What a tile touches more than once fits into `cache`; tiles are `least` to `most` long. A group
-    that moves less than `alone` is not worth waking other threads; others get `shares` per thread.
+    The memory that a tile touches more than once fits into `cache`; tiles are `least` to `most`
+    long. A group that moves less than `alone` is not worth waking other threads; others are cut
+    into `shares` per thread.
     """
 
     cache: int = 1 << 20
@@ -46,8 +48,10 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Phase:
-    """What ends before anything later begins: ranges of tiles, in any order, or a move alone."""
+class TilePhase:
+    """Ranges of tiles, which may run in any order, or one move; it ends before the next phase
+    begins.
+    """
 
     ranges: tuple[tuple[int, int], ...] = ()
     move: int = -1
@@ -60,7 +64,7 @@ class TilePlan:
     tiles: IntArray
     first: IntArray
     entries: IntArray
-    phases: tuple[Phase, ...]
+    phases: tuple[TilePhase, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +83,11 @@ class _Bands:
 
 
 def plan_tiles(
-    moves: Moves, origins: IntArray, unit: int, threads: int, limits: Limits
+    moves: Moves, origins: IntArray, unit: int, threads: int, limits: TileLimits
 ) -> TilePlan | None:
     """Plan moves between slots that begin at the addresses `origins`.
 
-    None where a reduction of elements of `unit` bytes would be cut inside of an element.
+    None if a reduction of elements of `unit` bytes would be cut inside of an element.
     """
     dst, src = origins[moves.dst] + moves.dst_offset, origins[moves.src] + moves.src_offset
     overlaps_itself = (dst != src) & (np.abs(dst - src) < moves.size)
@@ -128,13 +132,13 @@ def _bands(
 
 
 def _cuts_elements(bands: _Bands, unit: int) -> bool:
-    """Whether a reduction would begin or end inside of an element."""
+    """True if a reduction would begin or end inside of an element."""
     reduces = bands.entries[:, 4] != COPY
     width = bands.width[bands.of_entry[reduces]]
     return bool((bands.addresses[reduces] % unit).any() or (width % unit).any())
 
 
-def _tiles(bands: _Bands, threads: int, limits: Limits) -> IntArray:
+def _tiles(bands: _Bands, threads: int, limits: TileLimits) -> IntArray:
     """Cut bands into tiles: rows (band, start, stop)."""
     used = np.flatnonzero(np.diff(bands.first))
     length = limits.cache // np.maximum(_reused(bands)[used], 1)
@@ -148,7 +152,7 @@ def _tiles(bands: _Bands, threads: int, limits: Limits) -> IntArray:
 
 
 def _reused(bands: _Bands) -> IntArray:
-    """Count, per band, the addresses that several entries touch: these should stay in the cache."""
+    """Count, per band, the addresses that several entries touch: they should stay in the cache."""
     band, address = np.tile(bands.of_entry, 2), bands.addresses.T.reshape(-1)
     order = np.lexsort((address, band))
     band, address = band[order], address[order]
@@ -158,32 +162,33 @@ def _reused(bands: _Bands) -> IntArray:
 
 
 def _phases(
-    group: IntArray, work: IntArray, alone: IntArray, threads: int, limits: Limits
-) -> tuple[Phase, ...]:
-    """Put groups in order; those for one thread are joined with their neighbours.
+    group: IntArray, work: IntArray, alone: IntArray, threads: int, limits: TileLimits
+) -> tuple[TilePhase, ...]:
+    """Return the groups in order as phases; neighbouring groups for one thread are joined.
 
-    `group` and `work` (bytes moved) are per tile; `alone` is per move the group of a lonely one.
+    `group` and `work` (bytes moved) are per tile; `alone` is per move the group of a move that is
+    alone, else -1.
     """
     lonely = {int(alone[move]): int(move) for move in np.flatnonzero(alone >= 0)}
     firsts = np.flatnonzero(np.diff(group, prepend=-1))
     ends = [*firsts[1:].tolist(), len(group)]
     spans = {int(group[a]): (a, b) for a, b in zip(firsts.tolist(), ends, strict=True)}
-    phases: list[Phase] = []
+    phases: list[TilePhase] = []
     for number in sorted([*lonely, *spans]):
         if number in lonely:
-            phases.append(Phase(move=lonely[number]))
+            phases.append(TilePhase(move=lonely[number]))
             continue
         ranges = _shares(work, *spans[number], threads, limits)
         last = phases[-1].ranges if phases else ()
         if len(ranges) == len(last) == 1:
-            phases[-1] = Phase(((last[0][0], ranges[0][1]),))
+            phases[-1] = TilePhase(((last[0][0], ranges[0][1]),))
         else:
-            phases.append(Phase(ranges))
+            phases.append(TilePhase(ranges))
     return tuple(phases)
 
 
 def _shares(
-    work: IntArray, low: int, high: int, threads: int, limits: Limits
+    work: IntArray, low: int, high: int, threads: int, limits: TileLimits
 ) -> tuple[tuple[int, int], ...]:
     """Cut a group's tiles low .. high - 1 into ranges of about equal work."""
     done = np.cumsum(work[low:high])

@@ -1,8 +1,8 @@
-"""Whose turn it is where something is slow: a draw in which everybody has lots.
+"""Lots of streams and connections for the scheduler's draw of the next turn.
 
-Where nothing is slow everybody has one lot. What is slow by a factor has as many times fewer lots
-than the rest, at most 1000 times. Lots are whole, so that a draw is a number that replays and
-shrinks like every choice.
+Without stragglers every candidate has one lot. A candidate that is slow by a factor has as many
+times fewer lots than the rest, at most 1000 times fewer. Lots are whole numbers, so that a draw is
+a number that replays and shrinks like every choice.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _MOST_LOTS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Turns:
-    """How many lots a stream has before each task row, and the RDMA connection of each end.
+    """Lots of a stream before each task row, and of the RDMA connection of each transport end.
 
-    A slow rank is slow in all that it does. A slow link is slow in what moves or posts over it: by
-    SDMA the stream does that, by RDMA the connection. `are_even` says that everybody has one lot.
+    A slow rank is slow in all its tasks. A slow link is slow in moves and posts over it: over SDMA
+    the stream is slow, over RDMA the connection. `are_even` if every candidate has one lot.
     """
 
     on_stream: list[int]
@@ -61,15 +61,15 @@ def check_slow(topology: Topology, slow: Stragglers) -> None:
 
 
 def _factors(transports: Transports, topology: Topology, slow: Stragglers) -> Floats:
-    """Return how slow each transport end is: what its α grows by."""
+    """Return the factor by which the α of each transport end grows."""
     cost = CostModel.of(topology.product.name)
     even, uneven = (Links(topology, cost, s).classes(transports) for s in (EVEN, slow))
     return uneven.alpha_us[uneven.of_end] / even.alpha_us[even.of_end]
 
 
 def _lots(factors: Floats) -> IntArray:
-    """Return whole numbers in proportion to 1 / factor, the smallest there are; where these are too
-    large, rounded ones, but never 0.
+    """Return the smallest whole numbers in proportion to 1 / factor; rounded to at least 1 if they
+    would be too large.
     """
     found, place = np.unique(factors, return_inverse=True)
     scale = 1

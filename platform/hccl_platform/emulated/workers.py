@@ -1,4 +1,4 @@
-"""Threads that share work."""
+"""Threads that run ranges of tiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 RangeRun: TypeAlias = Callable[[int, int], None]
 
 
-class Workers:
+class TileWorkers:
     """The calling thread and its helpers, in all one per core; helpers start when first needed."""
 
     def __init__(self, threads: int | None = None) -> None:
@@ -21,7 +21,7 @@ class Workers:
         self._pool: ThreadPoolExecutor | None = None
 
     def run(self, work: RangeRun, ranges: Sequence[tuple[int, int]]) -> None:
-        """Do `work` on every range, in any order; a thread that is free takes the next one."""
+        """Call `work` for every range, in any order; a thread that is free takes the next one."""
         numbers = itertools.count()  # its next() is atomic
 
         def take() -> None:
@@ -40,7 +40,7 @@ class Workers:
             self._pool = None
 
     def _submit(self, take: Callable[[], None]) -> Callable[[], None]:
-        """Start a helper; return what waits for it."""
+        """Start a helper; return a function that waits for it."""
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor
 
@@ -49,7 +49,7 @@ class Workers:
 
 
 def _cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # Linux
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,1 +1,1 @@
-"""From a recorded program to what a platform executes: its moves, and one rank's part of it."""
+"""From a recorded program to the tasks of a platform: its moves, and one rank's part of it."""

@@ -1,4 +1,4 @@
-"""What the ranks of a program must agree on, in words and as a number."""
+"""The identity of a call: all ranks of a communicator must agree on it."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from dataclasses import dataclass
 from hccl_py.program.program import Program
 
 _LONGEST = 240
-"""Characters of a call's parameters that its words have."""
+"""Characters of a call's parameters that its text keeps."""
 
 TEXT_BYTES = 400
-"""Bytes of the words of a call."""
+"""Bytes of the text of a call."""
 
 
 @dataclass(frozen=True)
-class Call:
-    """What a rank calls, in words, and a number that differs where anything does."""
+class CallIdentity:
+    """The text of a call, for messages, and a digest that differs if anything in the call does."""
 
     text: bytes
     digest: int
 
     @staticmethod
-    def of(short: str, whole: str = "") -> Call:
-        """Return a call whose words may leave out what `whole` says."""
+    def of(short: str, whole: str = "") -> CallIdentity:
+        """Return the identity of a call with text `short`; the digest covers `whole` as well."""
         digest = hashlib.blake2b((short + whole).encode(), digest_size=7).digest()
-        return Call(short.encode()[:TEXT_BYTES], int.from_bytes(digest, "big"))
+        return CallIdentity(short.encode()[:TEXT_BYTES], int.from_bytes(digest, "big"))
 
 
-def call_of(program: Program) -> Call:
-    """Return what the ranks must agree on."""
+def call_of(program: Program) -> CallIdentity:
+    """Return the identity of the call that a program was recorded for."""
     op = program.op
     words = [f"calls {op.name} of {op.count} {op.dtype.value}"]
     words += [op.reduce.spelling] if op.reduce is not None else []
@@ -46,4 +46,4 @@ def call_of(program: Program) -> Call:
     text = ", ".join(words)
     size = program.buffer_sizes.max(axis=0, initial=0).tolist()
     whole = repr((op, program.executor, program.ranks, program.rounds, size, program.task_count))
-    return Call.of(text[:_LONGEST], whole)
+    return CallIdentity.of(text[:_LONGEST], whole)

@@ -1,13 +1,12 @@
-"""The compiled loops that copy and reduce: 16-bit floats, and the tiles of a plan of the emulated
-platform.
+"""The compiled loops that copy and reduce: ranges of 16-bit floats, and the tiles of a plan of the
+emulated platform (emulated/tiling.py).
 
 Tiles see all memory as one array of bytes, a window over the addresses of every buffer involved,
-and the same window once more in the type that reductions are done in. 16-bit floats are words in
-it, computed in fp32 and rounded once: what numpy and ml_dtypes do as well, but 8 to 15 times
-faster.
+and the same window once more in the type of the reductions. 16-bit floats are 16-bit words in it,
+computed in fp32 and rounded once, as numpy and ml_dtypes do, but 8 to 15 times faster.
 
-Results equal numpy's bit for bit, but for what numpy leaves to the processor: the sign of zero in
-max and min, and which of two NaNs a sum takes.
+Results equal numpy's bit for bit, except where numpy leaves the choice to the processor: the sign
+of zero in max and min, and which of two NaNs a sum takes.
 """
 
 from __future__ import annotations
@@ -46,16 +45,25 @@ def run_tiles(
     low: int,
     high: int,
 ) -> None:
-    """Run tiles low .. high - 1: rows (band, start, stop) that run this range of a band's entries.
+    """Run tiles low .. high - 1, every one from its first entry to its last.
 
-    The entries of band b are rows first[b] .. first[b + 1] - 1, run in this order: destination
-    slot and offset, source slot and offset, ReduceOp or -1. `bases` has the place of every slot in
-    `memory`. `is_bf16` is None unless `typed` has the words of 16-bit floats.
+        memory, typed      all memory, as bytes and in the type of the reductions
+        is_bf16            for 16-bit floats, whose `typed` are words; None for other types
+        bases[slot]        position of a slot in `memory`, in bytes
+        tiles[tile]        band; start and stop, bytes from the beginning of the band's entries
+        first[band]        first entry of a band; the last is before first[band + 1]
+        entries[entry]     destination slot and offset, source slot and offset, ReduceOp or -1
+
+    Cost: the entries of a band times the bytes of its tiles, each moved once.
     """
     unit = typed.itemsize
+    # Invariant: no two tiles of a phase touch the same byte (tiling.py), so other threads may run
+    # other tiles of it meanwhile, without a lock.
     for tile in range(low, high):
         band, start, stop = tiles[tile, 0], tiles[tile, 1], tiles[tile, 2]
         size = stop - start
+        # All moves of the program on this tile, in the program's order: the memory of the tile is
+        # in the cache from the second move that touches it on.
         for entry in range(first[band], first[band + 1]):
             target = bases[entries[entry, 0]] + entries[entry, 1] + start
             source = bases[entries[entry, 2]] + entries[entry, 3] + start
@@ -63,6 +71,7 @@ def run_tiles(
             if op < 0:
                 _copy(memory, target, source, size)
                 continue
+            # Reductions begin and end at whole elements: a plan that cuts one is refused.
             into = typed[target // unit : (target + size) // unit]
             what = typed[source // unit : (source + size) // unit]
             if is_bf16 is None:
@@ -80,7 +89,9 @@ def run_tiles(
     )
 )
 def reduce_words(into: Words, what: Words, is_bf16: bool, op: int) -> None:
-    """Reduce 16-bit floats, given as words, into others; `op` is a ReduceOp."""
+    """Reduce 16-bit floats into others, element by element; both are given as words, `op` is a
+    ReduceOp.
+    """
     if is_bf16:
         _reduce_bf16(into, what, op)
     else:
@@ -99,7 +110,7 @@ def _copy(memory: npt.NDArray[np.uint8], target: int, source: int, size: int) ->
 
 @cache
 def _teach_memcpy() -> None:
-    """Compile _copy to libc's memcpy, which is a quarter faster than the loop that numba makes."""
+    """Compile _copy to libc's memcpy, a quarter faster than the loop that numba generates."""
     from numba import types
     from numba.extending import overload
 
@@ -115,8 +126,13 @@ def _teach_memcpy() -> None:
     overload(_copy)(choose)
 
 
+# The three loops below reduce `what` into `into`, element i into element i; the branch on `op` is
+# outside of the loops, so that each becomes vector code. In max and min NaN wins, as in numpy:
+# `a != a` holds for NaN only, and a comparison with NaN as `b` is false.
+
+
 def _reduce(into: Array, what: Array, op: int) -> None:
-    """Reduce in the type itself; NaN wins in max and min, as in numpy."""
+    """Reduce numbers that the processor computes with."""
     if op == _SUM:
         for i in range(len(into)):
             into[i] += what[i]
@@ -167,8 +183,9 @@ def _reduce_bf16(into: Words, what: Words, op: int) -> None:
             into[i] = into[i] if a <= b or a != a else what[i]
 
 
-# Every step of a conversion is cast to 32 bits, and choices are made between finished values:
-# so the compiler can convert whole vectors at once.
+# In the conversions below every step is cast to 32 bits, and choices are made between finished
+# values, not by branches: so the compiler converts whole vectors at once. `word` has the 16 bits of
+# a float, `bits` the 32 bits of an fp32 number.
 
 
 def _from_fp16(word: np.uint16) -> np.float32:

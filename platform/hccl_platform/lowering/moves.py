@@ -1,15 +1,15 @@
 """The data tasks of a program as columns and as steps.
 
-A slot is a buffer of a rank: slot = rank · buffers + buffer. A *move* copies or reduces a range of
-bytes of one slot into another. `Moves` has one row per move, for planning; a *step* is a move as a
-tuple, for running it with numpy.
+A *slot* is a buffer of a rank: slot = rank · buffers + buffer. A *move* copies or reduces a range
+of bytes of one slot into another. `Moves` has one row per move, for planning; a *step* is a move as
+a tuple, for running it with numpy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,7 +30,9 @@ COPY = -1
 """The op of a move that does not reduce."""
 
 Step: TypeAlias = tuple[int, int, int, int, int, int, Ufunc | None, np.dtype[Any] | None]
-"""Destination slot, start and stop in bytes; the same of the source; ufunc and dtype or None."""
+"""Destination slot, start and stop in bytes; the same of the source; ufunc and dtype, None for a
+copy.
+"""
 
 UFUNCS: dict[ReduceOp, Ufunc] = {
     ReduceOp.SUM: np.add,
@@ -46,10 +48,10 @@ _IS_ATOMIC = np.array([kind.is_atomic for kind in TaskKind])
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Data tasks that move at least one byte, in the order in which they were asked for.
+    """Data tasks that move at least one byte, in the order of the rows asked for.
 
     `row` is the row in the task view, `op` a ReduceOp or COPY, `dtype` HcclDataType's number, which
-    counts for reductions only; `is_atomic` says which reductions hardware makes atomic.
+    counts for reductions only; `is_atomic` marks reductions that hardware makes atomic.
     """
 
     row: IntArray
@@ -74,16 +76,43 @@ class Moves:
         """The data types that reductions are done in."""
         return [DataType.from_number(n) for n in np.unique(self.dtype[self.op != COPY]).tolist()]
 
+    @cached_property
+    def slots(self) -> list[int]:
+        """The slots that the moves read or write, ascending."""
+        used: list[int] = np.unique(np.concatenate([self.dst, self.src])).tolist()
+        return used
+
+    @cached_property
+    def written_slots(self) -> frozenset[int]:
+        """The slots that the moves write."""
+        return frozenset(np.unique(self.dst).tolist())
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The moves as tuples of plain numbers."""
+        columns = (
+            *(self.dst, self.dst_offset, self.dst_offset + self.size),
+            *(self.src, self.src_offset, self.src_offset + self.size),
+        )
+        ops, dtypes = self.op.tolist(), self.dtype.tolist()
+        ufuncs = [None if op == COPY else UFUNCS[ReduceOp(op)] for op in ops]
+        types = [
+            None if op == COPY else _numpy_type(dtype)
+            for op, dtype in zip(ops, dtypes, strict=True)
+        ]
+        return list(zip(*(c.tolist() for c in columns), ufuncs, types, strict=True))
+
 
 def address_of(array: Bytes) -> int:
-    """Return where an array begins."""
+    """Return the address of an array's first byte."""
     address: int = array.__array_interface__["data"][0]
     return address
 
 
 def moves_of(program: Program, rows: IntArray, tasks: Tasks | None = None) -> Moves:
-    """Return the moves among these rows of the task view, or of a view of some ranks.
-    OrchestrationError where one leaves its buffers or has sides of different lengths.
+    """Return the moves among these rows of the task view, or of `tasks`, a view of some ranks.
+
+    OrchestrationError if one leaves its buffers, or has sides of different lengths.
     """
     tasks = tasks or program.tasks
     table = tasks.table
@@ -111,24 +140,6 @@ def moves_of(program: Program, rows: IntArray, tasks: Tasks | None = None) -> Mo
     return moves
 
 
-def steps_of(moves: Moves) -> list[Step]:
-    """Return the moves as tuples of plain numbers."""
-    columns = (
-        moves.dst,
-        moves.dst_offset,
-        moves.dst_offset + moves.size,
-        moves.src,
-        moves.src_offset,
-        moves.src_offset + moves.size,
-    )
-    ops, dtypes = moves.op.tolist(), moves.dtype.tolist()
-    ufuncs = [None if op == COPY else UFUNCS[ReduceOp(op)] for op in ops]
-    types = [
-        None if op == COPY else _numpy_type(dtype) for op, dtype in zip(ops, dtypes, strict=True)
-    ]
-    return list(zip(*(c.tolist() for c in columns), ufuncs, types, strict=True))
-
-
 def run_step(slots: Sequence[Bytes], step: Step) -> None:
     """Execute one move; a source that overlaps its destination is read as it was before."""
     dst, start, stop, src, low, high, ufunc, dtype = step
@@ -145,7 +156,7 @@ def _numpy_type(number: int) -> np.dtype[Any]:
 
 
 def _format(program: Program, tasks: Tasks, row: int) -> str:
-    """Return a task of a view in words."""
+    """Describe a task of a view."""
     rank = int(tasks.rank[row])
     return format_task(program, int(program.tasks.first[rank] + row - tasks.first[rank]))
 
@@ -166,7 +177,7 @@ def _check_bounds(program: Program, tasks: Tasks, moves: Moves) -> None:
 
 
 def _check_lengths(program: Program, tasks: Tasks, rows: IntArray) -> None:
-    """Refuse tasks that say two lengths: there is no telling how many bytes they move."""
+    """Refuse tasks whose two sides have different lengths."""
     if not tasks.table.has_dst_size.any():
         return
     for row in rows[tasks.size[rows] != tasks.dst_size[rows]][:1].tolist():
@@ -179,7 +190,7 @@ def _check_lengths(program: Program, tasks: Tasks, rows: IntArray) -> None:
 
 
 def _check_units(program: Program, tasks: Tasks, moves: Moves) -> None:
-    """Reductions work on whole elements."""
+    """Refuse reductions of a fraction of an element."""
     for dtype in moves.reduce_dtypes:
         bad = (
             (moves.op != COPY) & (moves.dtype == dtype.number) & (moves.size % dtype.itemsize != 0)

@@ -1,11 +1,13 @@
-"""The order in which ranks go through a program whose ranks are on several hosts, and what in it
-messages and the notifies of one host leave open.
+"""The order in which the ranks of several hosts go through a program, and the posts that this order
+needs besides the program's own.
 
-A rank of host A may touch memory of a second rank of A, and post to a rank of host B, which then
-sends to the second rank, or reads from it. In the program that post orders both accesses. Between
-hosts it would be no message of the second rank, so nothing would tell it. `missing_orders` follows
-what every rank knows of the others' tasks, finds accesses that conflict and are not known to be in
-order, and has the first rank post to the second on their host.
+Messages order the two ranks that exchange them, notifies the ranks of one host. Memory of a third
+rank can fall between the two: a rank of host A writes to the memory of a second rank of A and posts
+to a rank of host B, which then sends to the second rank, or reads from it. The program orders both
+accesses by that post; but a post to another host is no message that the second rank receives, so
+the second rank does not know about it. `missing_orders` tracks which tasks of the others every rank
+knows to be done, finds conflicting accesses whose order is unknown, and has the first rank post to
+the second on their host.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hccl_platform.lowering.memory import USER_BUFFERS
 from hccl_platform.lowering.moves import Moves, moves_of
-from hccl_platform.lowering.part import USER_BUFFERS
 from hccl_py.enums import POST, WAIT
 from hccl_py.program.levels import levels, transfers
 from hccl_py.program.matching import shared_cells
@@ -29,18 +31,13 @@ _NEVER = -1
 
 
 class Order(NamedTuple):
-    """Rank `first` posts to rank `then` of its host, right after it has done the task in row
-    `after`; `then` waits at that place.
+    """A post from rank `first` to rank `then` of its host, right after `first` has done the task in
+    row `after`; `then` waits at the same place of the walk.
     """
 
     first: int
     then: int
     after: int
-
-    @property
-    def ranks(self) -> tuple[int, int]:
-        """Who takes part."""
-        return self.first, self.then
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +58,10 @@ class Walk:
 
     @staticmethod
     def of(program: Program, hosts: Sequence[int]) -> Walk:
-        """Return the walk of a program; raises where it is not clean."""
+        """Return the walk of a program.
+
+        DeadlockError or OrchestrationError if the program cannot end well.
+        """
         level, crosses = levels(program, hosts), transfers(program, hosts)
         place = np.empty(len(level), np.int64)
         place[program.linked.order] = np.arange(len(level))
@@ -71,18 +71,23 @@ class Walk:
 
     @property
     def levels(self) -> int:
-        """Number of levels, that before the first message included."""
+        """The number of levels, including the one before the first message."""
         return int(self.level.max(initial=0)) + 1
 
     def key(self, row: int) -> tuple[int, float]:
-        """Return where a task is: its level and its place in it."""
+        """Return the level of a task and its place in the level."""
         return int(self.level[row]), float(self.place[row])
 
 
 def missing_orders(program: Program, walk: Walk) -> list[Order]:
-    """Return the posts that have to be added, in the walk's order of finding."""
+    """Return the posts that have to be added, in the order of the walk.
+
+    Cost: tasks × ranks for the clocks, and per access the earlier accesses of its slot.
+    """
     if not walk.crosses.any() or len(np.unique(walk.host)) == program.ranks:
-        return []  # all on one host, where notifies are as they were; or nobody shares memory
+        return []  # one host, whose notifies order everything; or no host with two ranks
+    # Invariant: after position `at` of the walk, every pair of conflicting accesses so far is
+    # ordered by a message, a notify, or one of `knowledge.orders`.
     knowledge = _Knowledge(program, walk)
     for at in range(len(walk.rows)):
         knowledge.take(at)
@@ -90,9 +95,11 @@ def missing_orders(program: Program, walk: Walk) -> list[Order]:
 
 
 class _Knowledge:
-    """What every rank knows of the others while all go through the walk.
+    """Vector clocks of all ranks, while these go through the walk together.
 
-    `known[r, x]` is the last place in the walk up to which rank r knows rank x to have come.
+    `_known[r, x]` is the last position of the walk up to which rank r knows rank x to be done;
+    `_posted` has by row of a post the poster's clock then, `_sent` all clocks before the messages
+    of `_level`.
     """
 
     def __init__(self, program: Program, walk: Walk) -> None:
@@ -102,7 +109,7 @@ class _Knowledge:
         self._rank, self._kind = tasks.rank, tasks.kind
         self._stays = np.isin(tasks.kind, (POST, WAIT))
         self._stays[self._stays] = is_on_one_host(program, walk.host, tasks.cell[self._stays])
-        if program.counts_posts:  # where several streams post, it is open what a wait takes
+        if program.counts_posts:  # a wait may take the post of any of several streams
             self._stays &= ~np.isin(tasks.cell, shared_cells(program))
         self._known = np.full((program.ranks, program.ranks), _NEVER, np.int64)
         self._posted: dict[int, IntArray] = {}
@@ -113,7 +120,7 @@ class _Knowledge:
         self._moves, self._buffers = moves, len(program.buffers)
 
     def take(self, at: int) -> None:
-        """Go one task further."""
+        """Advance the clocks by the task at position `at` of the walk."""
         row = int(self._walk.rows[at])
         rank, number = int(self._rank[row]), self._number.get(row)
         if self._walk.crosses[row] and number is not None:
@@ -130,7 +137,7 @@ class _Knowledge:
             self._touch(rank, 2 * number + 1)
 
     def _take_message(self, at: int, number: int) -> None:
-        """A message tells its receiver all that its sender knew before the level."""
+        """Give the receiver of a message the clock that its sender had before the level."""
         level = int(self._walk.level[self._walk.rows[at]])
         if level != self._level:
             self._sent, self._level = self._known.copy(), level
@@ -142,15 +149,18 @@ class _Knowledge:
             self._touch(rank, 2 * number + side)
 
     def _touch(self, rank: int, access: int) -> None:
-        """Find what is missing to order an access after earlier ones."""
+        """Add the posts that order an access after conflicting earlier ones."""
         for other, earlier in self._accesses.conflicts(access, rank, self._known[rank]):
             self.orders.append(Order(other, rank, int(self._walk.rows[earlier])))
             self._known[rank, other] = max(self._known[rank, other], earlier)
 
 
 class _Accesses:
-    """All accesses in the walk's order, slot by slot: what a move reads is access 2k, what it
-    writes 2k + 1, for move k.
+    """All accesses slot by slot, in the walk's order: move k reads as access 2k, writes as 2k + 1.
+
+    Columns are in that order: `_rank` has the rank that accesses, `_at` the position in the walk,
+    `_start` and `_stop` bytes, `_adds` marks atomic reductions. By number of the access: `_place`
+    is its row in the columns, `_first` the first row of its slot.
     """
 
     def __init__(self, program: Program, walk: Walk, moves: Moves) -> None:
@@ -177,8 +187,8 @@ class _Accesses:
         self._is_shared = np.isin(slot, shared[1:][shared[1:] == shared[:-1]]).tolist()
 
     def conflicts(self, access: int, rank: int, known: IntArray) -> list[tuple[int, int]]:
-        """Return ranks with the place of their last access that conflicts with this one and that
-        is not known.
+        """Return the ranks that have conflicting accesses at positions not in `known`, each with
+        the last such position.
         """
         if not self._is_shared[access]:
             return []
@@ -199,8 +209,8 @@ class _Accesses:
 
 
 def is_on_one_host(program: Program, host: IntArray, cells: IntArray) -> npt.NDArray[np.bool_]:
-    """Return for every notify whether it is between two ranks, both on one host. Those between the
-    streams of a rank say nothing that the walk does not.
+    """Return a mask of the notifies between two ranks of one host. Notifies between the streams of
+    one rank are not among them: the walk orders those tasks already.
     """
     transports = program.transports
     found = cells < transports.cells
@@ -212,8 +222,8 @@ def is_on_one_host(program: Program, host: IntArray, cells: IntArray) -> npt.NDA
 def _side(
     program: Program, slots: IntArray, offsets: IntArray, sizes: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Return slots, starts and stops. In place, IN and OUT of a rank share memory in one of several
-    ways: they count as one slot, of which every access touches everything.
+    """Return slots, starts and stops of one side of all moves. In calls in place, IN and OUT of a
+    rank count as one slot, and every access covers all of it: there are several ways to share it.
     """
     if not program.op.in_place:
         return slots, offsets, offsets + sizes

@@ -1,36 +1,33 @@
-"""One rank's part of a program: what its streams do, one task after the other.
+"""One rank's part of a program: the tasks of its streams, one after the other.
 
-All that a process needs which owns this rank alone; the rows of other ranks are never made.
+A process that owns one rank needs no more: the task rows of other ranks are never made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from hccl_platform.lowering.moves import Moves, Step, moves_of, steps_of
-from hccl_py.enums import POST, WAIT, Buffer, TaskKind
+from hccl_platform.lowering.memory import USER_BUFFERS
+from hccl_platform.lowering.moves import Moves, moves_of
+from hccl_py.enums import POST, WAIT, TaskKind
 from hccl_py.program.program import Program
 from hccl_py.program.slots import atomic_slots, remote_slots
 from hccl_py.program.tasks import expand
 
 MOVE = int(TaskKind.COPY)
-"""The kind of a Task that moves data, whichever way."""
-
-USER_BUFFERS = (Buffer.USER_IN.spelling, Buffer.USER_OUT.spelling)
-
+"""The kind of a Task that copies or reduces."""
 
 ORDER = "order between hosts"
-"""The plane of notifies that no program has (lowering/orders.py)."""
+"""The plane of notifies that are added to a program (lowering/orders.py)."""
 
 
 class Task(NamedTuple):
-    """MOVE with the number of a move, or POST or WAIT with a cell; and the task's place on its
-    stream.
+    """A task of a rank: MOVE with the number of a move, or POST or WAIT with the number of a cell.
+    `place` is its position on its stream.
     """
 
     kind: int
@@ -39,8 +36,9 @@ class Task(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A notify by what is the same in all programs: who waits for it, who posts it, on which plane,
-    and its number in the transport end. `plane` is empty between the streams of one rank.
+    """A notify by properties that are the same in all programs: the rank that waits for it, the
+    rank that posts it, the plane, and its number in the transport end. `plane` is empty between the
+    streams of one rank.
     """
 
     waiter: int
@@ -50,14 +48,13 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """What one rank does in a program.
+class RankPart:
+    """The part of a program that one rank runs.
 
-    `streams` has the tasks of every stream in order, less those that move nothing. `cells` says
-    what the numbers of posts and waits mean. A slot is a buffer of a rank: slot = rank · buffers +
-    buffer; `atomic` are the moves into slots that several ranks reduce into at once,
-    `remote_user_slots` the callers' memory, of all ranks, that ranks other than its owner touch.
-    `order` has the stream of every task in the order in which the rank recorded them; a part that
+    `streams` has the tasks of every stream in order, without tasks that move nothing. `cells` has
+    the cell of every number in a post or wait. `atomic` has the moves into slots that several ranks
+    reduce into at once, `remote_user_slots` the user memory, of all ranks, that ranks other than
+    its owner access. `order` has the stream of every task in the order of recording; a part that
     goes by levels has none.
     """
 
@@ -71,29 +68,13 @@ class Part:
 
     @property
     def recorded(self) -> Iterator[tuple[int, Task]]:
-        """Every task with its stream, as recorded."""
+        """Every task with its stream, in the order of recording."""
         rest = [iter(stream) for stream in self.streams]
         return ((stream, next(rest[stream])) for stream in self.order)
 
-    @cached_property
-    def steps(self) -> list[Step]:
-        """The moves as plain numbers."""
-        return steps_of(self.moves)
 
-    @cached_property
-    def slots(self) -> list[int]:
-        """The slots that the moves touch."""
-        used: list[int] = np.unique(np.concatenate([self.moves.dst, self.moves.src])).tolist()
-        return used
-
-    @cached_property
-    def written_slots(self) -> frozenset[int]:
-        """The slots that the moves write."""
-        return frozenset(np.unique(self.moves.dst).tolist())
-
-
-def part_of(program: Program, rank: int) -> Part:
-    """Return the part of one rank; OrchestrationError where a task leaves its buffers."""
+def part_of(program: Program, rank: int) -> RankPart:
+    """Return the part of one rank; OrchestrationError if a task leaves its buffers."""
     tasks = expand(program, [rank])
     moves = moves_of(program, np.arange(len(tasks), dtype=np.int64), tasks)
     numbers = {row: number for number, row in enumerate(moves.row.tolist())}
@@ -108,7 +89,7 @@ def part_of(program: Program, rank: int) -> Part:
             streams.setdefault(stream, []).append(Task(MOVE, numbers[row], index))
             order.append(stream)
     used = {t.number for queue in streams.values() for t in queue if t.kind != MOVE}
-    return Part(
+    return RankPart(
         rank=rank,
         streams=tuple(tuple(streams.get(s, ())) for s in range(max(streams, default=-1) + 1)),
         moves=moves,
@@ -120,7 +101,7 @@ def part_of(program: Program, rank: int) -> Part:
 
 
 def cell_of(program: Program, rank: int, number: int) -> Cell:
-    """Return what a number of a post or wait of a rank means."""
+    """Return the cell that a post or wait of a rank names by a number."""
     transports = program.transports
     if number >= transports.cells:
         return Cell(rank, rank, "", number - transports.cells)

@@ -1,9 +1,10 @@
-"""Reductions one at a time: numpy's, but for 16-bit floats, which numpy reduces one by one.
+"""Reductions of one range: by numpy, and compiled for 16-bit floats, which numpy is slow at.
 
     fp16    numpy 0.4 GB/s      compiled 10 and more
     bf16    ml_dtypes 1.5
 
-Loading numba costs more than little data does, so it is loaded once the runs have cost as much.
+Loading numba costs more than reducing little data, so it is loaded only once the runs have cost as
+much.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ from hccl_platform.lowering.moves import UFUNCS, Bytes
 from hccl_py.enums import DataType, ReduceOp
 
 Reduce: TypeAlias = Callable[[Bytes, Bytes], None]
-"""Reduces bytes into others of the same length."""
+"""Reduces the second range of bytes into the first, of the same length."""
 
 _LOAD_US = 50_000.0
-"""What loading numba costs."""
+"""Microseconds to load numba."""
 
 _LEAST_BYTES = 2048
-"""Less is as fast with numpy."""
+"""Bytes below which numpy is as fast."""
 
 _BYTES_PER_US = {DataType.FP16: 400.0, DataType.BF16: 1500.0}
 
 
 class Reducer:
-    """The reductions of a session; it knows what they have cost."""
+    """The reductions of a session, and the time that they have cost so far."""
 
     def __init__(self, load_us: float = _LOAD_US) -> None:
         self._load_us = load_us
         self._spent_us = 0.0
 
     def reduction(self, dtype: DataType, op: ReduceOp) -> Reduce:
-        """Return what reduces bytes of a type."""
+        """Return a function that reduces bytes of a type."""
         ufunc, numpy_type = UFUNCS[op], dtype.numpy
 
         def by_numpy(into: Bytes, what: Bytes) -> None:
@@ -58,8 +59,8 @@ class Reducer:
         return by_words
 
     def expect(self, size: int, dtype: DataType, runs: int) -> None:
-        """Load numba for the first run already where so many runs would: `size` is the bytes that
-        one of them reduces.
+        """Prepare for `runs` runs that each reduce `size` bytes: if they would load numba in the
+        end, the first run does.
         """
         if dtype in _BYTES_PER_US and size * runs / _BYTES_PER_US[dtype] >= self._load_us:
             self._spent_us = self._load_us

@@ -1,4 +1,4 @@
-"""One rank's script for a program whose ranks are on several hosts: messages and tasks by turns.
+"""One rank's script for a program whose ranks are on several hosts: messages and tasks in turn.
 
     level 1    messages to and from other hosts, all at once    then tasks on this host
     level 2    messages                                         then tasks
@@ -6,11 +6,11 @@
 
 A transfer between hosts becomes a message, whichever end issues it in the program. Its level is
 the number of such transfers on the longest chain that ends in it. All ranks go through their levels
-in order, and through the tasks of a level in the order of the program's walk. So nobody waits for
-what comes later: whoever is behind in (level, walk) can always go on.
+in order, and through the tasks of a level in the order of the program's walk. So no rank waits for
+a later task: the rank that is furthest behind in (level, walk) can always go on.
 
-No notify crosses hosts: a message orders its two ends, and order between hosts matters to nobody
-else, but for memory that a third rank of the host touches; `orders.py` finds what that takes.
+No notify crosses hosts: a message orders its two ends, and no other rank depends on that order,
+except for memory that a third rank of the host accesses; `orders.py` adds posts for that.
 """
 
 from __future__ import annotations
@@ -21,18 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hccl_platform.lowering.memory import USER_BUFFERS
 from hccl_platform.lowering.moves import COPY, Moves, moves_of
 from hccl_platform.lowering.orders import Order, Walk, is_on_one_host, missing_orders
-from hccl_platform.lowering.part import (
-    MOVE,
-    ORDER,
-    USER_BUFFERS,
-    Cell,
-    Part,
-    Task,
-    atomic_moves,
-    cell_of,
-)
+from hccl_platform.lowering.part import MOVE, ORDER, Cell, RankPart, Task, atomic_moves, cell_of
 from hccl_py.enums import POST, WAIT
 from hccl_py.program.program import Program
 from hccl_py.program.slots import remote_slots
@@ -50,23 +42,23 @@ LARGEST = 1 << 30
 _ALIGN = 64
 
 
-class Range(NamedTuple):
-    """Bytes of a slot."""
+class SlotRange(NamedTuple):
+    """A range of bytes of a slot."""
 
     slot: int
     start: int
     stop: int
 
 
-class Message(NamedTuple):
-    """What travels at once to or from a peer: one range as it is, or a packet of small ones.
+class HostMessage(NamedTuple):
+    """A message to or from a rank of another host: one range as it is, or a packet of small ones.
 
     The first message of a program between two ranks, in each direction, `opens`: it is a packet,
-    if only of nothing, and has room for what both must agree on.
+    perhaps an empty one, with room for the identity of the call.
     """
 
     peer: int
-    ranges: tuple[Range, ...]
+    ranges: tuple[SlotRange, ...]
     is_packet: bool
     opens: bool
 
@@ -76,38 +68,38 @@ class Message(NamedTuple):
         return sum(part.stop - part.start for part in self.ranges)
 
 
-class Exchange(NamedTuple):
-    """The messages of a level; both ends list those between them in the same order."""
+class LevelExchange(NamedTuple):
+    """The messages of a level; both ends of a pair list theirs in the same order."""
 
-    sends: tuple[Message, ...]
-    receives: tuple[Message, ...]
+    sends: tuple[HostMessage, ...]
+    receives: tuple[HostMessage, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Script:
-    """What one rank does: exchange k, then the tasks `part.streams[k]`, for every k.
+    """The steps of one rank: exchange k, then the tasks `part.streams[k]`, for every k.
 
-    What is reduced on arrival is received in slot `landing`, behind the program's slots, of
-    `landing_bytes`.
+    Data to be reduced on arrival is received in slot `landing` of `landing_bytes`, which is behind
+    the program's slots.
     """
 
-    part: Part
-    exchanges: tuple[Exchange, ...]
+    part: RankPart
+    exchanges: tuple[LevelExchange, ...]
     landing: int
     landing_bytes: int
 
     @property
     def slots(self) -> list[int]:
-        """The slots of the program that are touched here."""
+        """The slots of the program that the script reads or writes."""
         both = [m for e in self.exchanges for m in (*e.sends, *e.receives)]
-        used = {r.slot for m in both for r in m.ranges} | set(self.part.slots)
+        used = {r.slot for m in both for r in m.ranges} | set(self.part.moves.slots)
         return sorted(used - {self.landing})
 
 
 def script_of(program: Program, rank: int, hosts: Sequence[int]) -> Script:
     """Return the script of one rank; `hosts` has the number of every rank's host.
 
-    DeadlockError or OrchestrationError where the program is not clean, or a task leaves its
+    DeadlockError or OrchestrationError if the program cannot end well, or a task leaves its
     buffers.
     """
     walk = Walk.of(program, hosts)
@@ -122,13 +114,13 @@ def script_of(program: Program, rank: int, hosts: Sequence[int]) -> Script:
     moves, landing_bytes = _landing(
         moves.taken(~crosses | (arrives & (moves.op != COPY))), walk, program.ranks * buffers
     )
-    orders = [order for order in missing_orders(program, walk) if rank in order.ranks]
+    orders = [o for o in missing_orders(program, walk) if rank in (o.first, o.then)]
     part = _part(program, rank, moves, _notifies(program, rows, walk), orders, walk)
     return Script(part, exchanges, program.ranks * buffers, landing_bytes)
 
 
 def _landing(moves: Moves, walk: Walk, landing: int) -> tuple[Moves, int]:
-    """Let what is reduced on arrival come from the landing slot; return also the bytes of that."""
+    """Let reductions on arrival read the landing slot; return the moves and that slot's bytes."""
     src, offset, most = moves.src.copy(), moves.src_offset.copy(), 0
     arrives = walk.crosses[moves.row]
     src[arrives] = landing
@@ -156,10 +148,8 @@ def _part(
     notifies: IntArray,
     orders: Sequence[Order],
     walk: Walk,
-) -> Part:
-    """Return all that is done on this host; a stream has the tasks of a level, in the walk's
-    order.
-    """
+) -> RankPart:
+    """Return the tasks on this host, the tasks of a level as one stream, in the walk's order."""
     tasks, shares = program.tasks, (walk.host == walk.host[rank]).sum() > 1
     items: list[tuple[int, float, Task]] = []
     for number, row in enumerate(moves.row.tolist()):
@@ -180,7 +170,7 @@ def _part(
     streams: list[list[Task]] = [[] for _ in range(walk.levels)]
     for level, _, task in sorted(items):
         streams[level].append(task)
-    return Part(
+    return RankPart(
         rank=rank,
         streams=tuple(map(tuple, streams)),
         moves=moves,
@@ -190,69 +180,66 @@ def _part(
     )
 
 
-def _exchanges(rank: int, buffers: int, moves: Moves, walk: Walk) -> tuple[Exchange, ...]:
+def _exchanges(rank: int, buffers: int, moves: Moves, walk: Walk) -> tuple[LevelExchange, ...]:
     """Return the messages of every level."""
-    sends, receives = Side(walk.levels), Side(walk.levels)
+    sends: list[tuple[int, int, SlotRange]] = []
+    receives: list[tuple[int, int, SlotRange]] = []
     landed = [0] * walk.levels
-    columns = zip(
-        walk.level[moves.row].tolist(),
-        moves.op.tolist(),
-        moves.dst.tolist(),
-        moves.dst_offset.tolist(),
-        moves.src.tolist(),
-        moves.src_offset.tolist(),
-        moves.size.tolist(),
-        strict=True,
-    )
-    for level, op, dst, dst_offset, src, src_offset, size in columns:
+    rows = zip(walk.level[moves.row].tolist(), moves.op.tolist(), moves.steps, strict=True)
+    for level, op, (dst, start, stop, src, low, high, _, _) in rows:
         if src // buffers == rank:
-            sends.add(level, dst // buffers, Range(src, src_offset, src_offset + size))
+            sends.append((level, dst // buffers, SlotRange(src, low, high)))
         elif op == COPY:
-            receives.add(level, src // buffers, Range(dst, dst_offset, dst_offset + size))
+            receives.append((level, src // buffers, SlotRange(dst, start, stop)))
         else:
-            start = landed[level]
-            landed[level] += -(-size // _ALIGN) * _ALIGN
-            receives.add(level, src // buffers, Range(walk.landing, start, start + size))
-    pairs = zip(sends.messages(), receives.messages(), strict=True)
-    return tuple(Exchange(*pair) for pair in pairs)
+            at = landed[level]
+            landed[level] += -(-(stop - start) // _ALIGN) * _ALIGN
+            landing = SlotRange(walk.landing, at, at + stop - start)
+            receives.append((level, src // buffers, landing))
+    pairs = zip(messages_of(walk.levels, sends), messages_of(walk.levels, receives), strict=True)
+    return tuple(LevelExchange(*pair) for pair in pairs)
 
 
-class Side:
-    """What a rank sends, or what it receives, by level and peer."""
+def messages_of(
+    levels: int, pieces: Iterable[tuple[int, int, SlotRange]]
+) -> list[tuple[HostMessage, ...]]:
+    """Return the messages of every level in one direction; `pieces` has the level, the peer and the
+    range of everything that travels, in order.
+    """
+    by_level: list[dict[int, list[SlotRange]]] = [{} for _ in range(levels)]
+    for level, peer, piece in pieces:
+        by_level[level].setdefault(peer, []).append(piece)
+    found, opened = [], set[int]()
+    for ranges_of in by_level:
+        of_level: list[HostMessage] = []
+        for peer, ranges in ranges_of.items():
+            of_level += _messages_of_peer(peer, ranges, opens=peer not in opened)
+        opened |= ranges_of.keys()
+        found.append(tuple(of_level))
+    return found
 
-    def __init__(self, levels: int) -> None:
-        self._ranges: list[dict[int, list[Range]]] = [{} for _ in range(levels)]
-        self._open: set[int] = set()
 
-    def add(self, level: int, peer: int, part: Range) -> None:
-        """Add a range, after those of the same level and peer."""
-        self._ranges[level].setdefault(peer, []).append(part)
-
-    def messages(self) -> Iterator[tuple[Message, ...]]:
-        """Yield the messages of every level."""
-        for level in self._ranges:
-            yield tuple(m for peer, parts in level.items() for m in self._of_peer(peer, parts))
-
-    def _of_peer(self, peer: int, parts: Iterable[Range]) -> Iterator[Message]:
-        """Small ranges share packets, large ones travel as they are, the largest in pieces."""
-        packets: list[list[Range]] = [[]]
-        whole: list[Range] = []
-        room = PACKET
-        for part in parts:
-            size = part.stop - part.start
-            if size > SMALL:
-                starts = range(part.start, part.stop, LARGEST)
-                whole += [part._replace(start=s, stop=min(s + LARGEST, part.stop)) for s in starts]
-                continue
-            if size > room:
-                packets.append([])
-                room = PACKET
-            packets[-1].append(part)
-            room -= size
-        for packet in packets:
-            opens = peer not in self._open
-            self._open.add(peer)
-            if packet or opens:
-                yield Message(peer, tuple(packet), True, opens)
-        for part in whole:
-            yield Message(peer, (part,), False, False)
+def _messages_of_peer(
+    peer: int, ranges: Sequence[SlotRange], *, opens: bool
+) -> Iterator[HostMessage]:
+    """Yield packets of small ranges, then large ranges as they are, the largest in pieces."""
+    packets: list[list[SlotRange]] = [[]]
+    whole: list[SlotRange] = []
+    room = PACKET
+    for part in ranges:
+        size = part.stop - part.start
+        if size > SMALL:
+            starts = range(part.start, part.stop, LARGEST)
+            whole += [part._replace(start=s, stop=min(s + LARGEST, part.stop)) for s in starts]
+            continue
+        if size > room:
+            packets.append([])
+            room = PACKET
+        packets[-1].append(part)
+        room -= size
+    for number, packet in enumerate(packets):
+        is_opening = opens and number == 0
+        if packet or is_opening:
+            yield HostMessage(peer, tuple(packet), is_packet=True, opens=is_opening)
+    for part in whole:
+        yield HostMessage(peer, (part,), is_packet=False, opens=False)

@@ -1,4 +1,4 @@
-"""CANN's runtime, libascendcl.so, called by ctypes: one table of all functions that are.
+"""CANN's runtime, libascendcl.so, called by ctypes: one table of all functions in use.
 
 Source: acl/acl_rt.h, the same in CANN 8.5 to 9.2. Functions return an aclError, 0 for success.
 """
@@ -15,7 +15,7 @@ from hccl_py.errors import HcclError, HcclResult, NotSupportedError
 LIBRARY = "libascendcl.so"
 
 KEY_BYTES = 65
-"""What an export key takes, the zero at its end included."""
+"""Bytes of an export key, including the zero at its end."""
 
 _INT, _UINT, _U64, _SIZE = ctypes.c_int32, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_size_t
 _HANDLE, _TEXT = ctypes.c_void_p, ctypes.c_char_p
@@ -68,7 +68,7 @@ OTHERS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "aclrtGetDeviceIdFromExceptionInfo": (_UINT, (_HANDLE,)),
     "aclrtGetErrorCodeFromExceptionInfo": (_UINT, (_HANDLE,)),
 }
-"""The functions that return something else, and what."""
+"""The functions with another result than an aclError: type of the result, arguments."""
 
 ACL_TYPES = {
     "fp32": 0,
@@ -84,7 +84,7 @@ ACL_TYPES = {
     "fp64": 11,
     "bf16": 27,
 }
-"""aclDataType by HCCL's name for the type."""
+"""aclDataType by the name of a DataType."""
 
 REDUCE_KINDS = {"sum": 10, "max": 11, "min": 12}
 """aclrtReduceKind by op; there is no product."""
@@ -93,33 +93,37 @@ TASK_TIMEOUT = 107020
 """The error of a task that took too long: a wait whose notify did not come."""
 
 STREAM_TIMEOUT = 507046
-"""What aclrtSynchronizeStreamWithTimeout returns when its own time is over."""
+"""The error of aclrtSynchronizeStreamWithTimeout after its time-out."""
 
 NO_NOTIFIES = 207009
+"""The error of aclrtCreateNotify on a device without a free notify."""
+
+_REPEATED = 100002
+"""The error of a second aclInit, for example after torch_npu's."""
 
 
 class AclError(HcclError):
-    """A function of CANN's runtime failed; `code` is its aclError."""
+    """The failure of a function of CANN's runtime; `error` is its aclError."""
 
     result = HcclResult.E_INTERNAL
 
-    def __init__(self, function: str, error: int, said: str) -> None:
-        detail = f": {said}" if said else ""
+    def __init__(self, function: str, error: int, text: str) -> None:
+        detail = f": {text}" if text else ""
         super().__init__(
             f"{function} returned {error}{detail}.",
             "`hccl-py doctor` shows what this machine has; CANN's list of error codes says more.",
         )
-        self.function, self.error, self.said = function, error, said
+        self.function, self.error, self.text = function, error, text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return AclError, (self.function, self.error, self.said)
+        return AclError, (self.function, self.error, self.text)
 
 
 class Library:
-    """The runtime; `library.aclrtSetDevice(3)` raises AclError where it does not return 0."""
+    """The runtime; `library.aclrtSetDevice(3)` raises AclError if it does not return 0."""
 
     def __init__(self, name: str = LIBRARY) -> None:
-        """Load the library; OSError where it cannot be, AttributeError for a function it lacks."""
+        """Load the library; OSError if that fails, AttributeError if it lacks a function."""
         self._cdll = ctypes.CDLL(name)
         for function, (result, arguments) in OTHERS.items():
             found = getattr(self._cdll, function)
@@ -137,8 +141,8 @@ class Library:
         def call(*arguments: object) -> None:
             error = function(*arguments)
             if error:
-                said = self.aclGetRecentErrMsg() or b""
-                raise AclError(name, error, " ".join(said.decode("utf-8", "replace").split())[:200])
+                text = (self.aclGetRecentErrMsg() or b"").decode("utf-8", "replace")
+                raise AclError(name, error, " ".join(text.split())[:200])
 
         return call
 
@@ -155,8 +159,14 @@ class Library:
         return int(found.value)
 
     def count(self) -> int:
-        """Return how many devices this process sees."""
+        """Return the number of devices that this process sees."""
         return self.number("aclrtGetDeviceCount", kind=_UINT)
+
+    def can_access(self, device: int, peer: int) -> bool:
+        """True if a device can access the memory of another one."""
+        can = _INT()
+        self.aclrtDeviceCanAccessPeer(ctypes.byref(can), device, peer)
+        return bool(can.value)
 
     def key(self, name: str, *arguments: object, flags: int) -> bytes:
         """Call a function that exports something; return its key."""
@@ -167,7 +177,7 @@ class Library:
 
 @cache
 def load(name: str = LIBRARY) -> Library:
-    """Return the runtime, initialised; NotSupportedError where this machine has none."""
+    """Return the runtime, initialised; NotSupportedError if this machine has none."""
     try:
         library = Library(name)
     except OSError as error:
@@ -183,10 +193,6 @@ def load(name: str = LIBRARY) -> Library:
     try:
         library.aclInit(None)
     except AclError as error:
-        if error.error != REPEATED:
+        if error.error != _REPEATED:
             raise
     return library
-
-
-REPEATED = 100002
-"""aclInit was called before, by torch_npu for example."""

@@ -1,4 +1,4 @@
-"""What the processes of a group tell each other before their devices can: by the job's store."""
+"""Agreement of a group's processes through the job's store, before devices can communicate."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from hccl_py.plugins.platforms import Store
 
 _AT_ONCE_S = 0.01
 _LOOK_S = 0.5
-"""How often a rank that waits for another looks whether one has failed."""
+"""Seconds between two looks of a waiting rank for a rank that has failed."""
 
 
 class Agreement:
-    """Rounds in which every rank says something and hears all others.
+    """Rounds in which every rank gives a value and receives those of all ranks.
 
-    All ranks make the same rounds in the same order. Whoever fails says so under a key of its own.
+    All ranks make the same rounds in the same order. A rank that fails leaves the reason under a
+    key of its own.
     """
 
     def __init__(self, store: Store, key: str, rank: int, size: int, limit_s: float) -> None:
@@ -27,26 +28,24 @@ class Agreement:
         self._round = 0
 
     def exchange(self, what: str, data: bytes) -> list[bytes]:
-        """Return what all ranks say; ExecTimeoutError names who does not, and for `what`."""
+        """Return the values of all ranks; ExecTimeoutError names a rank that gives none, and `what`
+        this rank waits for.
+        """
         self._round += 1
         self._store.set(f"{self._key}/{self._round}/{self.rank}", data)
         end = time.monotonic() + self._limit_s
-        return [self._heard(rank, what, end) for rank in range(self.size)]
+        return [self._received(rank, what, end) for rank in range(self.size)]
 
-    def _heard(self, rank: int, what: str, end: float) -> bytes:
-        """Return what a rank says in this round; PeerLostError where one has failed meanwhile."""
+    def _received(self, rank: int, what: str, end: float) -> bytes:
+        """Return a rank's value of this round; PeerLostError if a rank has failed meanwhile."""
         while True:
             left_s = end - time.monotonic()
             look_s = max(min(left_s, _LOOK_S), _AT_ONCE_S)
-            try:
-                return self._store.get(f"{self._key}/{self._round}/{rank}", look_s)
-            except ExecTimeoutError:
-                failure = self.failure()
-            if failure is not None and failure[0] != self.rank:
-                raise PeerLostError(
-                    f"Rank {failure[0]} has failed: {failure[1]}", "Start the job anew."
-                )
-            if self._has_left(rank):
+            found = self._get(f"{self._round}/{rank}", look_s)
+            if found is not None:
+                return found
+            self.check_peers()
+            if self._get(f"left/{rank}") is not None:
                 raise PeerLostError(
                     f"Rank {rank} has closed its communicator, and rank {self.rank} waits for it "
                     f"{what}.",
@@ -59,38 +58,39 @@ class Agreement:
                 )
 
     def gather(self, what: str, value: Any) -> list[Any]:
-        """Exchange values that JSON has."""
+        """Exchange values as JSON."""
         return [json.loads(data) for data in self.exchange(what, json.dumps(value).encode())]
 
     def all(self, what: str, value: bool) -> bool:
-        """Whether something is so at every rank."""
+        """True if `value` is true at every rank."""
         return all(self.gather(what, value))
 
-    def fail(self, text: str) -> None:
-        """Let all ranks know why this one fails."""
+    def fail(self, error: BaseException) -> None:
+        """Publish the error of this rank to all ranks, by its first line."""
+        text = str(error).partition("\n")[0]
         self._store.set(f"{self._key}/failed/{self.rank}", text.encode())
         self._store.set(f"{self._key}/failed", str(self.rank).encode())
 
-    def failure(self) -> tuple[int, str] | None:
-        """Return a rank that has failed, and why, if one has."""
-        try:
-            rank = int(self._store.get(f"{self._key}/failed", _AT_ONCE_S))
-            return rank, self._store.get(f"{self._key}/failed/{rank}", _AT_ONCE_S).decode()
-        except ExecTimeoutError:
-            return None
-
-    def _has_left(self, rank: int) -> bool:
-        try:
-            self._store.get(f"{self._key}/left/{rank}", _AT_ONCE_S)
-        except ExecTimeoutError:
-            return False
-        return True
+    def check_peers(self) -> None:
+        """Raise PeerLostError if another rank has failed."""
+        failed = self._get("failed")
+        if failed is None or int(failed) == self.rank:
+            return
+        text = self._get(f"failed/{int(failed)}")
+        if text is not None:
+            message = f"Rank {int(failed)} has failed: {text.decode()}"
+            raise PeerLostError(message, "Start the job anew.")
 
     def leave(self, ranks: Sequence[int], seconds: float) -> None:
         """Wait until these ranks have left too, at most so long."""
         self._store.set(f"{self._key}/left/{self.rank}", b"")
         for rank in ranks:
-            try:
-                self._store.get(f"{self._key}/left/{rank}", seconds)
-            except ExecTimeoutError:
+            if self._get(f"left/{rank}", seconds) is None:
                 return
+
+    def _get(self, name: str, seconds: float = _AT_ONCE_S) -> bytes | None:
+        """Return a value of the group in the store; None if there is none after so long."""
+        try:
+            return self._store.get(f"{self._key}/{name}", seconds)
+        except ExecTimeoutError:
+            return None

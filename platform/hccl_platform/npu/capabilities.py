@@ -1,6 +1,6 @@
-"""What the hardware and its runtime can do, found out by trying, and agreed by all ranks.
+"""Capabilities of the hardware and its runtime, found by trying, and agreed by all ranks.
 
-Nothing is assumed that can be probed: docs/ascend.md has the table of what is and what is not.
+Nothing is assumed that can be probed: docs/ascend.md has a table of probes and assumptions.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 
 from hccl_platform.npu.acl import AclError
 from hccl_platform.npu.agreement import Agreement
-from hccl_platform.npu.driver import HARDWARE_REDUCTIONS, Driver
+from hccl_platform.npu.driver import HARDWARE_REDUCTIONS, AclDriver
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import NotSupportedError
 
 LOGGER = logging.getLogger("hccl_py.platforms.npu")
-"""What is logged below hccl_py, commands show."""
+"""A logger below hccl_py, whose messages commands show."""
 
 PROBE_BYTES = 2 << 20
-"""Memory for probing: what pages of exported memory align to."""
+"""Bytes of memory for probing: a page of exported memory."""
 
 _PLACE = 512
 _PROBE_S = 20.0
@@ -30,14 +30,14 @@ _PROBE_S = 20.0
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What all ranks of a group can do.
+    """The capabilities that all ranks of a group have.
 
     `pid_free_ipc` and `pid_list_ipc`: memory and notifies can be opened by other processes, without
-    and with a list of them. `peer_access`: devices reach each other's memory. `notifies`: they are
-    made, exported and opened. `inline_reduce`: what is reduced between memories of two devices;
-    where it is empty, programs are recorded without. `p2p_malloc`: memory for peers has a pool of
-    its own, else it comes from the common one. `exception_info`: the runtime says which task has
-    failed.
+    and with a list of them. `peer_access`: devices reach each other's memory. `notifies`: they can
+    be made, exported and opened. `inline_reduce`: reductions between the memories of two devices;
+    if there are none, programs are recorded without them. `p2p_malloc`: memory for peers has a pool
+    of its own, else it comes from the common one. `exception_info`: the runtime names the task that
+    has failed.
     """
 
     pid_free_ipc: bool
@@ -49,14 +49,14 @@ class Capabilities:
     exception_info: bool
 
     def document(self) -> dict[str, object]:
-        """Return what JSON has of it."""
+        """Return the capabilities as a JSON object."""
         reductions = sorted(f"{op.spelling} {dtype.value}" for dtype, op in self.inline_reduce)
         return {**asdict(self), "inline_reduce": reductions}
 
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """The ranks of a group: the device of each, and the number of its process."""
+    """The ranks of a group, with the device and the process number of each; `rank` is this one."""
 
     rank: int
     devices: Sequence[int]
@@ -68,10 +68,10 @@ class Neighbourhood:
         return [rank for rank in range(len(self.devices)) if rank != self.rank]
 
 
-def probe(driver: Driver, agreement: Agreement, around: Neighbourhood) -> Capabilities:
-    """Try everything; afterwards the driver exports in the way that works.
+def probe(driver: AclDriver, agreement: Agreement, around: Neighbourhood) -> Capabilities:
+    """Probe all capabilities; afterwards the driver exports in the way that works.
 
-    NotSupportedError where devices do not reach each other, or processes cannot open each other's
+    NotSupportedError if devices do not reach each other, or processes cannot open each other's
     memory or notifies.
     """
     reaches = [driver.reach(around.devices[peer]) for peer in around.peers]
@@ -107,7 +107,7 @@ def probe(driver: Driver, agreement: Agreement, around: Neighbourhood) -> Capabi
     found_all = Capabilities(
         pid_free_ipc=not lists,
         pid_list_ipc=lists,
-        peer_access=True,  # without these two it would not have come here
+        peer_access=True,  # else probing has raised above
         notifies=True,
         inline_reduce=inline,
         p2p_malloc=driver.p2p_malloc,
@@ -118,8 +118,8 @@ def probe(driver: Driver, agreement: Agreement, around: Neighbourhood) -> Capabi
     return found_all
 
 
-def _memory_for_peers(driver: Driver, agreement: Agreement) -> int:
-    """Return memory that peers may open, of the pool for that if all ranks have one."""
+def _memory_for_peers(driver: AclDriver, agreement: Agreement) -> int:
+    """Return memory that peers may open, from a pool of its own if all ranks have one."""
     driver.p2p_malloc, memory = True, 0
     try:
         memory = driver.allocate(PROBE_BYTES, for_peers=True)
@@ -130,15 +130,15 @@ def _memory_for_peers(driver: Driver, agreement: Agreement) -> int:
 
 
 def _open_all(
-    driver: Driver,
+    driver: AclDriver,
     agreement: Agreement,
     around: Neighbourhood,
     memory: int,
     lists: bool,
     reasons: list[str],
 ) -> list[tuple[bytes, int]] | None:
-    """Open the memory and a notify of every peer in one of both ways; None where one rank cannot.
-    Returns the keys and addresses of the memories.
+    """Open the memory and a notify of every peer, with or without lists of processes. Return keys
+    and addresses of the memories; None if one rank cannot open its peers'.
     """
     driver.lists_processes = lists
     keys, notify, given = [], driver.make_notify(), [""] * 2
@@ -172,28 +172,27 @@ def _open_all(
 
 
 def _reductions(
-    driver: Driver,
+    driver: AclDriver,
     agreement: Agreement,
     around: Neighbourhood,
     memory: int,
     opened: Sequence[tuple[bytes, int]],
 ) -> frozenset[tuple[DataType, ReduceOp]]:
-    """Reduce into and out of a peer's memory in every way, and look at what comes out."""
-    ways = _WAYS
+    """Return the reductions that are right into and out of a peer's memory at every rank."""
     if not opened:
-        return frozenset(ways)
+        return frozenset(_WAYS)
     _lay_out(driver, memory)
     agreement.all("to prepare for reductions", True)
     peer, is_good = opened[around.rank % len(opened)][1], []
-    for place, (dtype, op) in enumerate(ways):
-        theirs, mine = peer + place * _PLACE, memory + (len(ways) + place) * _PLACE
+    for place, (dtype, op) in enumerate(_WAYS):
+        theirs, mine = peer + place * _PLACE, memory + (len(_WAYS) + place) * _PLACE
         is_good.append(_reduces(driver, theirs, mine, dtype, op))
     every = agreement.gather("to try reductions", is_good)
-    return frozenset(way for place, way in enumerate(ways) if all(e[place] for e in every))
+    return frozenset(way for place, way in enumerate(_WAYS) if all(e[place] for e in every))
 
 
-def local_reductions(driver: Driver, memory: int) -> list[tuple[DataType, ReduceOp]]:
-    """Return what a device reduces in its own memory, of which PROBE_BYTES are given."""
+def local_reductions(driver: AclDriver, memory: int) -> list[tuple[DataType, ReduceOp]]:
+    """Return the reductions that a device does in its own memory; `memory` has PROBE_BYTES."""
     _lay_out(driver, memory)
     found = []
     for place, (dtype, op) in enumerate(_WAYS):
@@ -203,8 +202,8 @@ def local_reductions(driver: Driver, memory: int) -> list[tuple[DataType, Reduce
     return found
 
 
-def _lay_out(driver: Driver, memory: int) -> None:
-    """Write what is reduced in each way."""
+def _lay_out(driver: AclDriver, memory: int) -> None:
+    """Write an operand of every reduction."""
     for place, (dtype, _) in enumerate(_WAYS):
         driver.write(memory + place * _PLACE, np.array([2, 3], dtype.numpy).tobytes())
 
@@ -212,8 +211,8 @@ def _lay_out(driver: Driver, memory: int) -> None:
 _WAYS = sorted(HARDWARE_REDUCTIONS, key=lambda way: (way[0].value, way[1]))
 
 
-def _reduces(driver: Driver, theirs: int, mine: int, dtype: DataType, op: ReduceOp) -> bool:
-    """Whether a device reduces what a peer has into its own memory, and back without effect."""
+def _reduces(driver: AclDriver, theirs: int, mine: int, dtype: DataType, op: ReduceOp) -> bool:
+    """True if a device reduces from a peer's memory into its own, and back without effect."""
     start, other = np.array([1, 7], dtype.numpy), np.array([2, 3], dtype.numpy)
     right = {ReduceOp.SUM: start + other, ReduceOp.MAX: np.maximum(start, other)}.get(
         op, np.minimum(start, other)
@@ -237,13 +236,13 @@ def _reduces(driver: Driver, theirs: int, mine: int, dtype: DataType, op: Reduce
 
 
 def _neutral(dtype: DataType, op: ReduceOp) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
-    """Return two elements that change nothing: what is there is 2 and 3."""
+    """Return two elements that do not change 2 and 3."""
     value = {ReduceOp.SUM: 0, ReduceOp.MAX: 1}.get(op, 4)
     return np.array([value, value], dtype.numpy)
 
 
-def can_watch(driver: Driver) -> bool:
-    """Whether the runtime tells which task has failed."""
+def can_watch(driver: AclDriver) -> bool:
+    """True if the runtime names the task that has failed."""
     try:
         driver.watch(lambda _: None)
         driver.watch(None)

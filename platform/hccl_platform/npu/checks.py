@@ -1,7 +1,7 @@
-"""What the npu platform needs of a machine: driver, CANN, torch_npu, and NPUs that do their part.
+"""Checks of the npu platform: driver, CANN, torch_npu, and the capabilities of NPUs.
 
-What one process can try is tried here, on the first NPU that it sees. What takes several, the
-platform tries when a session is opened, and says it in one line of its log.
+These are the checks of one process, on the first NPU that it sees. Capabilities that take several
+processes are probed when a session is opened, and logged in one line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hccl_py.plugins.platforms import Check, Fact
 
 DRIVER = Path("/usr/local/Ascend/driver/version.info")
 TOOLKITS = tuple(Path("/usr/local/Ascend") / name for name in ("cann", "ascend-toolkit/latest"))
-"""Where CANN is installed by default: from 8.5 on, and before."""
+"""Default folders of CANN: from 8.5 on, and before."""
 
 NODES = ("davinci_manager", "devmm_svm", "hisi_hdc")
 """Device files that every process on NPUs opens, besides one for each NPU."""
@@ -33,7 +33,7 @@ NODES = ("davinci_manager", "devmm_svm", "hisi_hdc")
 _GET_CANN = "Install CANN 8.5 or newer: https://www.hiascend.com/cann, then source its set_env.sh."
 _SECONDS = 10
 _SHORT, _PAUSE_S = 3, 0.3
-"""How long a wait may take, and when its post comes: too late where that was in milliseconds."""
+"""Time-out of a wait, and delay of its post: too late if the time-out is in milliseconds."""
 
 
 # ---- driver ----
@@ -47,19 +47,19 @@ def facts_of_driver(devices: Path = Path("/dev"), version: Path = DRIVER) -> Ite
     files = [path for path in devices.glob("davinci*") if path.name[7:].isdigit()]
     names = sorted((path.name for path in files), key=lambda name: int(name[7:]))
     if not names:
-        yield Fact("device files", f"no {devices}/davinci0", None, _hand_in() or get)
+        yield Fact("device files", f"no {devices}/davinci0", None, _container_hint() or get)
         return
     closed = [n for n in (*names, *NODES) if not os.access(devices / n, os.R_OK | os.W_OK)]
     text = f"{len(names)}: {', '.join(names)}"
     if not closed:
         yield Fact("device files", text, True)
         return
-    hint = _hand_in() or "Run as a user of the driver's group, HwHiAiUser."
+    hint = _container_hint() or "Run as a user of the driver's group, HwHiAiUser."
     yield Fact("device files", f"{text}; closed to this process: {', '.join(closed)}", False, hint)
 
 
-def _hand_in() -> str:
-    """Return how a container gets NPUs; empty where this process is in none."""
+def _container_hint() -> str:
+    """Return a hint for containers without NPUs; empty if this process is in none."""
     if not any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv")):
         return ""
     devices = " ".join(f"--device /dev/{name}" for name in ("davinci0", *NODES))
@@ -100,14 +100,16 @@ def facts_of_cann(
 
 
 def _cann_version(home: Path) -> str:
-    """Return the version that CANN's installer wrote down."""
+    """Return the version in the files of CANN's installer; empty if there is none."""
     places = (home / f"{platform.machine()}-linux" / "ascend_toolkit_install.info",)
     files: Iterable[Path] = (*places, home / "ascend_toolkit_install.info", home / "version.cfg")
     return next((found for file in files if (found := _value(file, "version"))), "")
 
 
 def _value(file: Path, key: str) -> str:
-    """Return what a file says of a key: `key=value`, or version.cfg's `..._version=[...:value]`."""
+    """Return the value of a key in a file: `key=value`, or version.cfg's `..._version=[...:value]`;
+    empty if there is none.
+    """
     try:
         text = file.read_text("utf-8", "replace")
     except OSError:
@@ -142,14 +144,14 @@ def _torch_npu() -> Iterator[Fact]:
     fits = not (found and torch_has) or minor[0] == minor[1]
     hint = "" if fits else f"pip install torch-npu of version {minor[1]}, or torch {minor[0]}."
     yield Fact("torch_npu", found or "of unknown version", None if fits else False, hint)
-    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # torch is not to be blamed for what follows
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # import torch alone first
     try:
         import torch
         import torch_npu
     except Exception as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         hint = "It needs CANN, with set_env.sh sourced, and the torch that it was built for."
-        yield Fact("import torch_npu", said, False, hint)
+        yield Fact("import torch_npu", text, False, hint)
         return
     yield Fact("import torch_npu", f"works with torch {torch.__version__}", True)
     lacks = [name for name in CONSTRUCTORS if not hasattr(getattr(torch_npu, "_C", None), name)]
@@ -194,7 +196,7 @@ def _npus() -> Iterator[Fact]:
 
 
 def _reach(library: Library, count: int) -> Fact:
-    """Which NPUs reach each other's memory; where none does, there is nothing to run."""
+    """Return the NPUs that reach each other's memory; a failure if none does."""
     name, sees = "access to peers", {}
     for device in range(count):
         sees[device] = {p for p in range(count) if p == device or _can_reach(library, device, p)}
@@ -209,16 +211,14 @@ def _reach(library: Library, count: int) -> Fact:
 
 
 def _can_reach(library: Library, device: int, peer: int) -> bool:
-    can = ctypes.c_int32()
     try:
-        library.aclrtDeviceCanAccessPeer(ctypes.byref(can), device, peer)
+        return library.can_access(device, peer)
     except AclError:
         return False
-    return bool(can.value)
 
 
 def _alone(library: Library, driver: AclDriver) -> Iterator[Fact]:
-    """Try on NPU 0 what one process can."""
+    """Check the capabilities of NPU 0 that take one process only."""
     pool = _p2p_memory(library)
     driver.p2p_malloc = bool(pool.is_good)
     yield pool
@@ -236,7 +236,7 @@ def _alone(library: Library, driver: AclDriver) -> Iterator[Fact]:
         "by several processes only",
         "opening keys, reductions in a peer's memory",
         None,
-        "`hccl-py run all_reduce --platform npu --ranks 2 -b 1K` notes what they can do.",
+        "`hccl-py run all_reduce --platform npu --ranks 2 -b 1K` logs their capabilities.",
     )
 
 
@@ -260,7 +260,7 @@ def _notifies(driver: AclDriver) -> Fact:
 
 
 def _time_outs(driver: AclDriver) -> Fact:
-    """Whether waits count in seconds; this comes last, as a wait that fails may end the device."""
+    """Check that waits count in seconds; last, as a wait that fails may end the device."""
     hint = "Waits may count in milliseconds: HCCL_EXEC_TIMEOUT=0 lets them take any time."
     try:
         came = _posted(driver, _SHORT, _PAUSE_S)
@@ -284,8 +284,8 @@ def _posted(driver: AclDriver, seconds: int, pause_s: float) -> bool:
 
 
 def _keys(driver: AclDriver, memory: int) -> Fact:
-    """Whether memory and notifies can be exported, in either way."""
-    good, said = [], ""
+    """Check that memory and notifies can be exported, with or without lists of processes."""
+    good, failure = [], ""
     for lists, words in ((False, "without lists of processes"), (True, "with lists")):
         driver.lists_processes = lists
         try:
@@ -297,9 +297,9 @@ def _keys(driver: AclDriver, memory: int) -> Fact:
                 driver.destroy_notify(notify)
             good.append(words)
         except HcclError as error:
-            said = error.message
+            failure = error.message
     hint = "" if good else "Virtual NPUs have no such memory; in containers try --pid=host."
-    return Fact("keys for peers", " and ".join(good) or said, bool(good), hint)
+    return Fact("keys for peers", " and ".join(good) or failure, bool(good), hint)
 
 
 CHECKS = (

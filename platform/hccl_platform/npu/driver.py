@@ -1,17 +1,17 @@
-"""What the platform asks of a device: memory, notifies, copies and reductions on streams.
+"""The driver of a device: memory, notifies, copies and reductions on streams, by CANN's runtime.
 
-`Driver` is all that the platform knows of how hardware is programmed. `AclDriver` is CANN's
-runtime; another way to the same verbs, such as HCCL's host primitives, would be another Driver.
+No other module of the platform programs hardware; another way to program it, such as HCCL's host
+primitives, would be another class with these methods.
 
-Addresses, streams and notifies are numbers. Everything is enqueued on a stream, but for what makes,
-exports, opens and destroys.
+Addresses, streams and notifies are numbers. Posts, waits, copies and reductions are enqueued on a
+stream; all other methods act at once.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from hccl_platform.npu.acl import (
     ACL_TYPES,
@@ -33,14 +33,14 @@ _SYNC_EVENT = 1
 _CAPTURES = 1
 
 MOST_BYTES = 4 << 30
-"""Bytes that one task moves at most; larger ones are cut."""
+"""Most bytes that one task moves; larger moves are cut."""
 
 HARDWARE_REDUCTIONS = frozenset(
     (DataType(name), ReduceOp.parse(op))
     for name in ("int8", "int16", "int32", "fp16", "fp32", "bf16")
     for op in REDUCE_KINDS
 )
-"""What aclrtReduceAsync takes."""
+"""The reductions of aclrtReduceAsync."""
 
 
 class TaskError(NamedTuple):
@@ -51,102 +51,12 @@ class TaskError(NamedTuple):
     error: int
 
 
-class Driver(Protocol):
-    """One device of this process, and its peers' memory and notifies."""
-
-    most_bytes: int
-    """Bytes that one task moves at most."""
-    lists_processes: bool
-    """Whether exported things name the processes that may open them."""
-    p2p_malloc: bool
-    """Whether memory for peers comes from a pool of its own."""
-
-    def enter(self) -> None:
-        """Make this device that of the calling thread: the runtime asks every thread."""
-
-    def process(self) -> int:
-        """Return this process's number as lists of processes have it."""
-
-    def reach(self, device: int) -> bool:
-        """Enable access to another device's memory; False where the hardware has none."""
-
-    def allocate(self, size: int, *, for_peers: bool) -> int:
-        """Return the address of new memory, which peers may open where it is for them."""
-
-    def free(self, address: int) -> None:
-        """Release memory."""
-
-    def write(self, address: int, data: bytes) -> None:
-        """Copy bytes of the host to the device, at once."""
-
-    def read(self, address: int, size: int) -> bytes:
-        """Copy bytes of the device to the host, at once."""
-
-    def export(self, address: int, size: int, processes: Sequence[int]) -> bytes:
-        """Return a key with which these processes can open memory that begins an allocation."""
-
-    def open(self, key: bytes) -> int:
-        """Return the address of a peer's memory."""
-
-    def close(self, key: bytes) -> None:
-        """Let go of a peer's memory, or end the export of one's own."""
-
-    def make_notify(self) -> int:
-        """Return a new notify, which this process waits for."""
-
-    def export_notify(self, notify: int, processes: Sequence[int]) -> bytes:
-        """Return a key with which these processes can open a notify."""
-
-    def open_notify(self, key: bytes) -> int:
-        """Return a peer's notify, which this process posts."""
-
-    def destroy_notify(self, notify: int) -> None:
-        """Let go of a notify, made or opened."""
-
-    def make_stream(self) -> int:
-        """Return a new stream."""
-
-    def destroy_stream(self, stream: int) -> None:
-        """Let go of a stream, and drop what it has not done."""
-
-    def stream_number(self, stream: int) -> int:
-        """Return the number that the runtime's errors give a stream."""
-
-    def is_captured(self, stream: int) -> bool:
-        """Whether what is enqueued on a stream is captured into a graph."""
-
-    def post(self, notify: int, stream: int) -> None:
-        """Enqueue a post."""
-
-    def wait(self, notify: int, stream: int, seconds: int) -> None:
-        """Enqueue a wait, which takes the post away; 0 seconds: for ever."""
-
-    def copy(self, dst: int, src: int, size: int, stream: int) -> None:
-        """Enqueue a copy between memories of devices."""
-
-    def reduce(
-        self, dst: int, src: int, size: int, dtype: DataType, op: ReduceOp, stream: int
-    ) -> None:
-        """Enqueue an atomic reduction of what HARDWARE_REDUCTIONS lists."""
-
-    def follow(self, stream: int, earlier: int) -> None:
-        """Let a stream go on after all that another one has been given so far."""
-
-    def is_idle(self, stream: int) -> bool:
-        """Whether a stream has done everything."""
-
-    def synchronize(self, stream: int, seconds: float) -> bool:
-        """Wait until a stream has done everything; False after so many seconds."""
-
-    def last_task(self) -> int:
-        """Return the number of the task that this thread enqueued last."""
-
-    def watch(self, failed: Callable[[TaskError], None] | None) -> None:
-        """Call a function, from any thread, for every task that fails on the device."""
-
-
 class AclDriver:
-    """CANN's runtime on one device; torch_npu shares it."""
+    """One device of this process, and its peers' memory and notifies; torch_npu shares the runtime.
+
+    `lists_processes` if exports name the processes that may open them, `p2p_malloc` if memory for
+    peers comes from a pool of its own. Moves of more than `most_bytes` have to be cut.
+    """
 
     def __init__(self, library: Library, device: int) -> None:
         self.most_bytes = MOST_BYTES
@@ -157,34 +67,43 @@ class AclDriver:
         self.enter()
 
     def enter(self) -> None:
+        """Make this device the current one of the calling thread; the runtime needs that in every
+        thread.
+        """
         self._acl.aclrtSetDevice(self._device)
 
     def process(self) -> int:
+        """Return this process's number in lists of processes."""
         return self._acl.number("aclrtDeviceGetBareTgid")
 
     def reach(self, device: int) -> bool:
-        can = ctypes.c_int32()
-        self._acl.aclrtDeviceCanAccessPeer(ctypes.byref(can), self._device, device)
-        if can.value:
+        """Enable access to another device's memory; False if the hardware has none."""
+        can = self._acl.can_access(self._device, device)
+        if can:
             self._acl.aclrtDeviceEnablePeerAccess(device, 0)
-        return bool(can.value)
+        return can
 
     def allocate(self, size: int, *, for_peers: bool) -> int:
+        """Return the address of new memory; peers may open it if it is `for_peers`."""
         policy = HUGE_ONLY_P2P if for_peers and self.p2p_malloc else _HUGE_FIRST
         return self._acl.made("aclrtMalloc", size, policy)
 
     def free(self, address: int) -> None:
+        """Release memory."""
         self._acl.aclrtFree(address)
 
     def write(self, address: int, data: bytes) -> None:
+        """Copy bytes of the host to the device, at once."""
         self._acl.aclrtMemcpy(address, len(data), data, len(data), _HOST_TO_DEVICE)
 
     def read(self, address: int, size: int) -> bytes:
+        """Copy bytes of the device to the host, at once."""
         found = ctypes.create_string_buffer(size)
         self._acl.aclrtMemcpy(found, size, address, size, _DEVICE_TO_HOST)
         return found.raw
 
     def export(self, address: int, size: int, processes: Sequence[int]) -> bytes:
+        """Return a key with which these processes can open memory that begins an allocation."""
         flags = 0 if self.lists_processes else _MEMORY_WITHOUT_LIST
         key = self._acl.key("aclrtIpcMemGetExportKey", address, size, flags=flags)
         if self.lists_processes:
@@ -192,12 +111,15 @@ class AclDriver:
         return key
 
     def open(self, key: bytes) -> int:
+        """Return the address of a peer's memory."""
         return self._acl.made("aclrtIpcMemImportByKey", key, _MEMORY_OF_PEER)
 
     def close(self, key: bytes) -> None:
+        """Close a peer's memory, or end the export of this process's own."""
         self._acl.aclrtIpcMemClose(key)
 
     def make_notify(self) -> int:
+        """Return a new notify, which this process waits for; NotSupportedError if none is left."""
         try:
             return self._acl.made("aclrtCreateNotify", 0)
         except AclError as error:
@@ -209,6 +131,7 @@ class AclDriver:
         )
 
     def export_notify(self, notify: int, processes: Sequence[int]) -> bytes:
+        """Return a key with which these processes can open a notify."""
         flags = 0 if self.lists_processes else _NOTIFY_WITHOUT_LIST
         key = self._acl.key("aclrtNotifyGetExportKey", notify, flags=flags)
         if self.lists_processes:
@@ -216,41 +139,52 @@ class AclDriver:
         return key
 
     def open_notify(self, key: bytes) -> int:
+        """Return a peer's notify, which this process posts."""
         return self._acl.made("aclrtNotifyImportByKey", key, _NOTIFY_OF_PEER)
 
     def destroy_notify(self, notify: int) -> None:
+        """Destroy a notify, made or opened."""
         self._acl.aclrtDestroyNotify(notify)
 
     def make_stream(self) -> int:
+        """Return a new stream."""
         return self._acl.made("aclrtCreateStream")
 
     def destroy_stream(self, stream: int) -> None:
+        """Destroy a stream, and drop the tasks that it has not done."""
         self._acl.aclrtDestroyStreamForce(stream)
 
     def stream_number(self, stream: int) -> int:
+        """Return the number that the runtime's errors give a stream."""
         return self._acl.number("aclrtStreamGetId", stream)
 
     def is_captured(self, stream: int) -> bool:
+        """True if tasks that are enqueued on a stream are captured into a graph."""
         status, model = ctypes.c_int32(), ctypes.c_void_p()
         self._acl.aclmdlRICaptureGetInfo(stream, ctypes.byref(status), ctypes.byref(model))
         return status.value == _CAPTURES
 
     def post(self, notify: int, stream: int) -> None:
+        """Enqueue a post."""
         self._acl.aclrtRecordNotify(notify, stream)
 
     def wait(self, notify: int, stream: int, seconds: int) -> None:
+        """Enqueue a wait, which takes the post away; 0 seconds for no limit."""
         self._acl.aclrtWaitAndResetNotify(notify, stream, seconds)
 
     def copy(self, dst: int, src: int, size: int, stream: int) -> None:
+        """Enqueue a copy between memories of devices."""
         self._acl.aclrtMemcpyAsync(dst, size, src, size, _DEVICE_TO_DEVICE, stream)
 
     def reduce(
         self, dst: int, src: int, size: int, dtype: DataType, op: ReduceOp, stream: int
     ) -> None:
+        """Enqueue an atomic reduction, one of HARDWARE_REDUCTIONS."""
         kind, number = REDUCE_KINDS[op.spelling], ACL_TYPES[dtype.value]
         self._acl.aclrtReduceAsync(dst, src, size, kind, number, stream, None)
 
     def follow(self, stream: int, earlier: int) -> None:
+        """Let a stream go on after all tasks that another one has so far."""
         event = self._acl.made("aclrtCreateEventExWithFlag", _SYNC_EVENT)
         try:
             self._acl.aclrtRecordEvent(event, earlier)
@@ -259,9 +193,11 @@ class AclDriver:
             self._acl.aclrtDestroyEvent(event)
 
     def is_idle(self, stream: int) -> bool:
+        """True if a stream has done all its tasks."""
         return self._acl.number("aclrtStreamQuery", stream, kind=ctypes.c_uint32) == 0
 
     def synchronize(self, stream: int, seconds: float) -> bool:
+        """Wait until a stream has done all its tasks; False after so many seconds."""
         try:
             self._acl.aclrtSynchronizeStreamWithTimeout(stream, max(1, int(seconds * 1e3)))
         except AclError as error:
@@ -271,9 +207,11 @@ class AclDriver:
         return True
 
     def last_task(self) -> int:
+        """Return the number of the task that this thread enqueued last."""
         return self._acl.number("aclrtGetThreadLastTaskId", kind=ctypes.c_uint32)
 
     def watch(self, failed: Callable[[TaskError], None] | None) -> None:
+        """Call a function, from any thread, for every task that fails on the device."""
         if failed is None:
             callback = ExceptionCallback()
         else:
@@ -290,7 +228,7 @@ class AclDriver:
 
             callback = ExceptionCallback(call)
         self._acl.aclrtSetExceptionInfoCallback(callback)
-        self._callback = callback  # the runtime calls it: it must live as long
+        self._callback = callback  # keeps it alive, as the runtime calls it
 
 
 def _listed(processes: Sequence[int]) -> tuple[object, int]:

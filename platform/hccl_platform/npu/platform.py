@@ -21,11 +21,11 @@ _LOCAL = "LOCAL_RANK"
 
 
 class NpuPlatform:
-    """Runs programs on NPUs in processes of their own, each with one rank and one NPU. `world` says
-    which of them this is, `device` which NPU it has; without them whoever started the process is
-    asked.
+    """Runs programs on NPUs in processes of their own, each with one rank and one NPU. `world` has
+    the rank of this process, `device` its NPU; without them the environment does, as set by the
+    launcher.
 
-    It stands on CANN's runtime and torch_npu, which are loaded when a session is opened.
+    CANN's runtime and torch_npu are loaded when a session is opened.
     """
 
     name = "npu"
@@ -41,7 +41,7 @@ class NpuPlatform:
         config: Config,
         schedule: Schedule | None,
     ) -> int | None:
-        """Start the processes, unless somebody has started this one as one of several."""
+        """Start the processes; None if this one was started as one of several."""
         from hccl_platform.npu.streams import import_torch_npu
         from hccl_platform.processes.launch import launch
         from hccl_platform.processes.world import is_started
@@ -88,7 +88,7 @@ class NpuPlatform:
                 f"Rank {world.rank} of {len(group.world_ranks)} takes NPU {device}, and this "
                 f"process sees {found} NPUs.",
                 "Start at most as many processes as there are NPUs; ASCEND_RT_VISIBLE_DEVICES "
-                "says which are seen.",
+                "selects the visible ones.",
             )
         streams = TorchStreams(device)
         size = len(group.world_ranks)
@@ -101,12 +101,12 @@ class NpuPlatform:
             )
         except BaseException as error:
             with suppress(HcclError):
-                agreement.fail(str(error).partition("\n")[0])
+                agreement.fail(error)
             raise
 
 
 def _refuse(topology: Topology, config: Config, schedule: Schedule | None) -> None:
-    """Refuse what NPUs are not driven for, before anything is loaded."""
+    """Refuse calls that the platform does not run on NPUs, before anything is loaded."""
     if schedule is not None:
         raise NotSupportedError(
             "NPUs run streams as they come: the npu platform takes no schedule.",

@@ -4,8 +4,8 @@
     per tag           scratch, opened by the peers whose tasks touch it; a notify for every cell in
                       use, made by the rank that waits and opened by the one that posts
 
-All ranks see the same programs in the same order, so they know of each other what each has to make;
-keys go through the group's store, once for every program.
+All ranks see the same programs in the same order, so every rank knows the resources that the others
+make; keys go through the group's store, once for every program.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hccl_platform.lowering.call import call_of
-from hccl_platform.lowering.part import USER_BUFFERS, Cell, Part
+from hccl_platform.lowering.memory import USER_BUFFERS
+from hccl_platform.lowering.part import Cell, RankPart
 from hccl_platform.npu.agreement import Agreement
 from hccl_platform.npu.capabilities import Neighbourhood
-from hccl_platform.npu.driver import Driver
+from hccl_platform.npu.driver import AclDriver
 from hccl_platform.npu.issue import ABSOLUTE, USER_IN, USER_OUT, Place
 from hccl_py.enums import Buffer
 from hccl_py.errors import MismatchError, NotSupportedError
@@ -27,10 +28,13 @@ from hccl_py.program.slots import remote_slots
 
 _PAGE = 2 << 20
 
+LAST_S = 10.0
+"""Seconds that closing waits for peers to close the resources that they have opened."""
+
 
 @dataclass
 class _Memory:
-    """Memory of this rank, and the key under which peers have it, if they do."""
+    """Memory of this rank, and its key if it is exported to peers."""
 
     address: int
     size: int
@@ -39,20 +43,22 @@ class _Memory:
 
 @dataclass
 class _Tag:
-    """What a tag keeps: notifies by cell, scratch here and at peers."""
+    """The resources of a tag: notifies by cell, scratch of this rank and of peers."""
 
     notifies: dict[Cell, int] = field(default_factory=dict)
     scratch: _Memory | None = None
     scratch_sizes: tuple[int, ...] = ()
     peers: dict[int, tuple[bytes, int]] = field(default_factory=dict)
-    """For ranks whose scratch is open here, its key and address."""
+    """Key and address of the scratch of ranks whose scratch is open."""
 
 
 class Resources:
-    """What this rank has made and opened. Every method is called by all ranks in the same order."""
+    """The resources that this rank has made and opened. All ranks call the methods in the same
+    order.
+    """
 
     def __init__(
-        self, driver: Driver, agreement: Agreement, around: Neighbourhood, ccl_bytes: int
+        self, driver: AclDriver, agreement: Agreement, around: Neighbourhood, ccl_bytes: int
     ) -> None:
         self._driver, self._agreement, self._around = driver, agreement, around
         self._ccl_bytes = ccl_bytes
@@ -66,15 +72,15 @@ class Resources:
         for peer in around.peers:
             key = bytes.fromhex(keys[peer])
             self._ccl_of[peer] = (key, driver.open(key))
-        agreement.all("to open its peers' CCL buffers", True)  # nobody ends before
+        agreement.all("to open its peers' CCL buffers", True)  # no rank ends before
 
     def provide(
-        self, tag: str, program: Program, part: Part, sizes: tuple[int, ...]
+        self, tag: str, program: Program, part: RankPart, sizes: tuple[int, ...]
     ) -> tuple[dict[int, Place], Mapping[Cell, int]]:
-        """Make and open what a program needs besides what its tag has; return the memory of every
-        slot and the notify of every cell. `sizes` are the scratch bytes that each rank of the tag
-        needs. MismatchError where another rank runs another program; NotSupportedError for one that
-        touches peers' user memory.
+        """Make and open the resources that a program needs and its tag lacks; return the memory of
+        every slot and the notify of every cell. `sizes` has the scratch bytes of the tag at every
+        rank. MismatchError if another rank runs another program; NotSupportedError for a program
+        that accesses peers' user memory.
         """
         self._refuse_user_memory(program, part)
         held = self._tags.setdefault(tag, _Tag())
@@ -97,19 +103,19 @@ class Resources:
         self._open_notifies(held, part, offers)
         self._open_scratch(held, part, buffers, offers)
         if any(each["retired"] for each in offers):
-            self._agreement.all("to let go of scratch", True)
+            self._agreement.all("to release scratch", True)
             if retired:
                 self._release(retired)
         return self._places(program, part, held), held.notifies
 
     @property
     def notifies(self) -> int:
-        """How many notifies this rank has made or opened."""
+        """The number of notifies that this rank has made or opened."""
         return sum(len(held.notifies) for held in self._tags.values())
 
     def close(self, *, in_step: bool) -> None:
-        """Let go of everything: what is opened first, then, when all peers have, what is made.
-        Without `in_step` nobody waits for peers, which may be gone.
+        """Release all resources: first those that are opened, then, when all peers have done so,
+        those that are made. Without `in_step` this does not wait for peers, which may have ended.
         """
         rank = self._around.rank
         for held in self._tags.values():
@@ -136,8 +142,8 @@ class Resources:
         self._driver.free(memory.address)
 
     def _grow(self, held: _Tag, sizes: tuple[int, ...]) -> _Memory | None:
-        """Make the scratch of a tag, larger where a program needs more; return the old one where
-        peers have it, and let go of it where they do not. Nothing of the tag runs now.
+        """Make the scratch of a tag, or a larger one if a program needs more. Return the old one if
+        peers have opened it, else release it. No program of the tag runs now.
         """
         if sizes == held.scratch_sizes:
             return None
@@ -154,9 +160,9 @@ class Resources:
             return None
         return old
 
-    def _make_notifies(self, held: _Tag, part: Part, program: Program) -> dict[str, str]:
+    def _make_notifies(self, held: _Tag, part: RankPart, program: Program) -> dict[str, str]:
         """Make the notifies that this rank waits for; return the keys of those that peers post, by
-        a name that they know, too.
+        a name that is the same at both.
         """
         rank, keys = self._around.rank, {}
         for cell in part.cells.values():
@@ -171,7 +177,7 @@ class Resources:
                     keys[_name(cell)] = key.hex()
         return keys
 
-    def _open_notifies(self, held: _Tag, part: Part, offers: Sequence[dict[str, Any]]) -> None:
+    def _open_notifies(self, held: _Tag, part: RankPart, offers: Sequence[dict[str, Any]]) -> None:
         rank = self._around.rank
         for cell in part.cells.values():
             if cell.waiter == rank or cell in held.notifies:
@@ -186,10 +192,10 @@ class Resources:
             held.notifies[cell] = self._driver.open_notify(bytes.fromhex(key))
 
     def _open_scratch(
-        self, held: _Tag, part: Part, buffers: int, offers: Sequence[dict[str, Any]]
+        self, held: _Tag, part: RankPart, buffers: int, offers: Sequence[dict[str, Any]]
     ) -> None:
         """Open the scratch of peers whose key is new."""
-        touched = {slot // buffers for slot in part.slots}
+        touched = {slot // buffers for slot in part.moves.slots}
         for peer in self._around.peers:
             offered = bytes.fromhex(offers[peer].get("scratch", ""))
             known = held.peers.get(peer)
@@ -199,10 +205,10 @@ class Resources:
             if offered and known is None and peer in touched:
                 held.peers[peer] = (offered, self._driver.open(offered))
 
-    def _places(self, program: Program, part: Part, held: _Tag) -> dict[int, Place]:
+    def _places(self, program: Program, part: RankPart, held: _Tag) -> dict[int, Place]:
         rank, buffers = self._around.rank, program.buffers
         places: dict[int, Place] = {}
-        for slot in part.slots:
+        for slot in part.moves.slots:
             owner, number = divmod(slot, len(buffers))
             name = buffers[number]
             if name == Buffer.USER_IN.spelling:
@@ -218,7 +224,7 @@ class Resources:
                 places[slot] = (ABSOLUTE, block + behind)
         return places
 
-    def _refuse_user_memory(self, program: Program, part: Part) -> None:
+    def _refuse_user_memory(self, program: Program, part: RankPart) -> None:
         if part.remote_user_slots:
             slot = min(part.remote_user_slots)
             raise NotSupportedError(
@@ -236,10 +242,6 @@ class Resources:
                     "All ranks make the same calls, with the same settings and plugins, in the "
                     "same order.",
                 )
-
-
-LAST_S = 10.0
-"""How long closing waits for peers to close what they have opened."""
 
 
 def _name(cell: Cell) -> str:

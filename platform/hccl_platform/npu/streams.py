@@ -1,8 +1,8 @@
-"""torch_npu's part: the caller's stream, streams of our own, and reductions that hardware lacks.
+"""Streams of torch_npu: the caller's, the session's own, and reductions that hardware lacks.
 
-Streams are torch's, so that its allocator and its profiler know them; what is enqueued on them is
-the runtime's own. Reading `npu_stream` hands over what torch has queued on the host, so what comes
-after it comes after that.
+Streams are torch's, so that its allocator and its profiler know them; tasks are enqueued on them by
+the runtime. Reading `npu_stream` submits the work that torch has queued on the host, so that tasks
+enqueued later come after it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import NotSupportedError, ParameterError
 
 
-class Streams(Protocol):
-    """Where a session's work is enqueued; streams are handles of the driver's."""
+class SessionStreams(Protocol):
+    """The streams on which a session enqueues its tasks, as handles of the driver."""
 
     def main(self, stream: object) -> int:
-        """Return the caller's stream: the one given, or its current one."""
+        """Return the caller's stream: the given one, or for None its current one."""
 
     def sub(self, number: int) -> int:
         """Return the session's stream with this number, from 1."""
@@ -27,21 +27,21 @@ class Streams(Protocol):
         """Return an array in the device's memory."""
 
     def check(self, array: DeviceArray) -> None:
-        """Refuse an array whose memory is not laid out as its shape says."""
+        """Refuse an array whose memory has another layout than its shape."""
 
     def reduce(
         self, dst: int, src: int, size: int, dtype: DataType, op: ReduceOp, stream: int
     ) -> None:
-        """Enqueue a reduction that hardware lacks, on the main stream, 0, or one of the session's:
-        `size` bytes of a type.
+        """Enqueue a reduction of `size` bytes that hardware lacks, on the main stream, 0, or one of
+        the session's.
         """
 
     def close(self) -> None:
-        """Let go of the session's streams."""
+        """Release the session's streams."""
 
 
 def import_torch_npu() -> Any:
-    """Return torch_npu; NotSupportedError where torch or it cannot be imported."""
+    """Return torch_npu; NotSupportedError if torch or torch_npu cannot be imported."""
     try:
         import torch
         import torch_npu
@@ -110,7 +110,7 @@ class TorchStreams:
                 torch.maximum(into, what, out=into)
             else:
                 torch.minimum(into, what, out=into)
-        _ = chosen.npu_stream  # hands over what torch has queued
+        _ = chosen.npu_stream  # submits the work that torch has queued
 
     def close(self) -> None:
         self._subs.clear()
@@ -135,4 +135,4 @@ class TorchStreams:
 
 ND = 2
 PLAIN_FORMATS = (-1, 0, ND, 30)
-"""aclFormats in which elements lie as the shape says: undefined, NCHW, ND, NCDHW."""
+"""aclFormats with the layout of the shape: undefined, NCHW, ND, NCDHW."""

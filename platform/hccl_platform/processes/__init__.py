@@ -1,3 +1,3 @@
-"""A process for every rank: who this one is, what they share before they can communicate, and how
-they are started and ended together.
+"""Processes of one rank each: their numbers, the values they share before they can communicate, and
+their start and end.
 """

@@ -1,11 +1,11 @@
 """The local launcher: this process forks one process for every rank, serves their store, and waits.
 
     parent ──fork──► rank 0, rank 1, ...      what is imported and recorded already is shared
-       │◄─ store: who sets and asks
-       └◄─ pidfds: who has ended
+       │◄─ store: requests of the processes
+       └◄─ pidfds: the end of a process
 
-A process that is killed ends all others; so does Ctrl-C, without a traceback, and the end of the
-parent, whatever its cause. Nothing is left: no process, no file, no socket.
+A process that is killed ends all others; so do Ctrl-C, without a traceback, and the end of the
+parent for any reason. No process, file or socket is left behind.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ KILLED = 128
 """The exit status of a process that a signal ended, without the signal's number."""
 
 GRACE_S = 5.0
-"""How long the others may go on after one has failed: they find out, and say so."""
+"""Seconds for the others after one has failed: they find out, and report it."""
 
 MOST = 1024
-"""More processes are no job for one machine."""
+"""Most processes of one machine."""
 
 _PR_SET_PDEATHSIG = 1
 
@@ -44,8 +44,8 @@ def launch(ranks: int, work: Callable[[], int]) -> int:
     """Run `work` in `ranks` processes forked off this one; return the worst exit status, 128 + n
     for a process that signal n has ended.
 
-    Rank 0 has the stderr of this process. Of what the others write there, only that of the rank
-    that failed first is shown.
+    Rank 0 has the stderr of this process. The stderr of another rank is shown only if that rank is
+    the first that failed.
     """
     if not 1 <= ranks <= MOST:
         raise ParameterError(
@@ -65,8 +65,8 @@ def launch(ranks: int, work: Callable[[], int]) -> int:
 
 @contextmanager
 def _interrupts_noted(job: _Job) -> Iterator[None]:
-    """Tell the job of Ctrl-C, whichever thread the kernel gives the signal to, and whatever is
-    under way; leave it alone where it is ignored, and outside of the main thread, which gets it.
+    """Interrupt the job on Ctrl-C, in whichever thread the signal arrives. Nothing is done where
+    SIGINT is ignored, and outside of the main thread, which alone can handle it.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -89,9 +89,9 @@ def _interrupts_noted(job: _Job) -> Iterator[None]:
 
 @dataclass
 class _Child:
-    """A process of the job; `errors` is what it writes to stderr, None where that is our own.
+    """A process of the job; `errors` is the file of its stderr, None if it shares this process's.
 
-    `status` is the exit status, minus the signal where one ended it, None while it runs.
+    `status` is the exit status, minus the signal that ended it, None while it runs.
     """
 
     rank: int
@@ -101,7 +101,7 @@ class _Child:
     status: int | None = None
 
     def close(self) -> None:
-        """End it where it runs, which is no failure of its own, and let go of it."""
+        """Kill the process if it runs, which counts as no failure, and close its descriptors."""
         if self.status is None:
             os.kill(self.process, signal.SIGKILL)
             os.waitpid(self.process, 0)
@@ -114,7 +114,7 @@ class _Child:
 def _fork(rank: int, ranks: int, server: StoreServer, work: Callable[[], int]) -> _Child:
     errors = os.memfd_create(f"stderr of rank {rank}") if rank else None
     parent = os.getpid()
-    with warnings.catch_warnings():  # libraries in C have threads that know what to do at a fork
+    with warnings.catch_warnings():  # threads of C libraries survive a fork
         warnings.simplefilter("ignore", DeprecationWarning)
         process = os.fork()
     if process:
@@ -139,7 +139,7 @@ def _fork(rank: int, ranks: int, server: StoreServer, work: Callable[[], int]) -
 
 
 def _redirect_stderr(descriptor: int) -> None:
-    """Lead what Python and others write to stderr to a descriptor."""
+    """Redirect the stderr of Python and of C libraries to a descriptor."""
     os.dup2(descriptor, 2)
     with suppress(OSError, ValueError):  # a stream in memory
         os.dup2(descriptor, sys.stderr.fileno())
@@ -163,16 +163,16 @@ class _Job:
         self._selector.register(child.pidfd, selectors.EVENT_READ)
 
     def wakes_by(self, signals: socket.socket) -> None:
-        """Look up when a byte arrives: a signal has come."""
+        """Wake `wait` when a byte arrives: there was a signal."""
         self._selector.register(signals, selectors.EVENT_READ)
 
     def interrupt(self) -> None:
-        """End the job as soon as it is waited for."""
+        """Let `wait` end the job."""
         self._is_interrupted = True
 
     def wait(self) -> int:
-        """Serve the store until all have ended, or long enough after one has failed, or until
-        somebody interrupts; return the worst exit status.
+        """Serve the store until all processes have ended, one has failed GRACE_S seconds ago, or
+        the job is interrupted; return the worst exit status.
         """
         while any(child.status is None for child in self._children.values()):
             if self._is_interrupted:
@@ -191,7 +191,7 @@ class _Job:
         return max(KILLED - code if code < 0 else code for code in codes)
 
     def close(self) -> None:
-        """End those that still run, and let go of everything."""
+        """Kill the processes that still run, and close all descriptors."""
         for child in self._children.values():
             child.close()
         self._selector.close()
@@ -214,8 +214,8 @@ class _Job:
             self._selector.unregister(descriptor)
 
     def _ended(self, child: _Child) -> None:
-        """Keep how a process ended; after the first that fails the others have a little time, and
-        none where it was killed.
+        """Keep the exit status of a process. After the first failure the others have GRACE_S
+        seconds, or none if a signal ended it.
         """
         child.status = os.waitstatus_to_exitcode(os.waitpid(child.process, 0)[1])
         if child.status and self._failed is None:
@@ -224,7 +224,7 @@ class _Job:
 
 
 def _show(failed: _Child) -> None:
-    """Write what the rank that failed first has to say, or which signal ended it."""
+    """Write the stderr of the rank that failed first, and the signal that ended it."""
     if failed.errors is not None:
         os.lseek(failed.errors, 0, os.SEEK_SET)
         with open(failed.errors, encoding="utf-8", errors="replace", closefd=False) as text:

@@ -1,8 +1,8 @@
-"""Stores: what the processes of one job share before they can communicate.
+"""Stores: values that the processes of one job share before they can communicate.
 
-Who starts the processes brings a store: the launcher of this package serves one on a Unix socket
+The launcher of the processes provides a store: that of this package serves one on a Unix socket
 (`StoreServer`, `SocketStore`), torchrun one of torch (`hccl_py.torch.store`). MPI has none; there
-what one process sets is sent to all others (`MpiStore`).
+every value is sent to all other processes (`MpiStore`).
 """
 
 from __future__ import annotations
@@ -23,23 +23,33 @@ LARGEST = 1 << 16
 
 _SET, _GET = b"S", b"G"
 _UID = struct.Struct("3i")
-"""What SO_PEERCRED tells: process, user, group."""
+"""The format of SO_PEERCRED: process, user, group."""
 
 _POLL_S = 0.0005
 
 
 def _late(key: str, timeout_s: float) -> ExecTimeoutError:
     return ExecTimeoutError(
-        f"Nobody set {key!r} in the job's store within {timeout_s:g} s.",
+        f"No process set {key!r} in the job's store within {timeout_s:g} s.",
         "A process of the job has not come this far: its own output says why.",
     )
+
+
+def accepted(listening: socket.socket) -> socket.socket | None:
+    """Accept a connection to a Unix socket; None if it is from a process of another user."""
+    client, _ = listening.accept()
+    credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UID.size)
+    if _UID.unpack(credentials)[1] == os.getuid():
+        return client
+    client.close()
+    return None
 
 
 class StoreServer:
     """Serves a store to the processes of one user on this machine.
 
-    Whoever runs it waits on `fileno()` and the descriptors of `clients` and calls `accept` and
-    `serve`; nothing here blocks. `address` is an abstract socket: it leaves nothing behind.
+    The launcher waits on `fileno()` and the descriptors of `clients` and calls `accept` and
+    `serve`; neither blocks. `address` is an abstract socket: it leaves nothing behind.
     """
 
     def __init__(self) -> None:
@@ -56,17 +66,15 @@ class StoreServer:
         return self._socket.fileno()
 
     def accept(self) -> int | None:
-        """Take a client in and return its descriptor; None for one of another user."""
-        client, _ = self._socket.accept()
-        credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UID.size)
-        if _UID.unpack(credentials)[1] != os.getuid():
-            client.close()
+        """Accept a client and return its descriptor; None for a process of another user."""
+        client = accepted(self._socket)
+        if client is None:
             return None
         self.clients[client.fileno()] = client
         return client.fileno()
 
     def serve(self, client: int) -> bool:
-        """Answer one request; False where the client has gone."""
+        """Answer one request; False if the client has ended."""
         packet = self._received(client)
         if not packet:
             self.clients.pop(client).close()
@@ -84,7 +92,7 @@ class StoreServer:
         return True
 
     def close(self) -> None:
-        """Let all clients go."""
+        """Close all connections."""
         for client in (*self.clients.values(), self._socket):
             client.close()
         self.clients.clear()
@@ -102,7 +110,7 @@ class StoreServer:
 
 
 class SocketStore:
-    """The store of a `StoreServer`, as its clients see it; every process opens its own."""
+    """A client of a `StoreServer`; every process opens its own."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -120,7 +128,7 @@ class SocketStore:
             try:
                 answer = connection.recv(LARGEST)
             except TimeoutError:
-                self._forget()  # the answer that may come yet is none to the next question
+                self._forget()  # a late answer must not be taken for that to the next request
                 raise _late(key, timeout_s) from None
             except ConnectionError:
                 answer = b""
@@ -157,7 +165,9 @@ class SocketStore:
 
 
 class MpiStore:
-    """What one process sets is sent to all others, over a communicator of its own."""
+    """A store without a server: every value is sent to all processes, over a communicator of its
+    own.
+    """
 
     def __init__(self, communicator: Any) -> None:
         self._communicator = communicator.Dup()
@@ -185,7 +195,7 @@ class MpiStore:
             time.sleep(_POLL_S)
 
     def _receive(self) -> None:
-        """Take in what has come."""
+        """Receive the values that have arrived."""
         while self._communicator.iprobe():
             key, value = self._communicator.recv()
             self._values[key] = value

@@ -1,11 +1,11 @@
-"""Who am I: the processes of this job, as whoever started them says.
+"""The world of a process: its rank, and the other processes of its job, from the environment.
 
     hccl-py run ... --ranks 4     HCCL_PY_RANK, HCCL_PY_SIZE, HCCL_PY_STORE
     torchrun                      RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT
     mpiexec, srun                 PMI_RANK, PMI_SIZE; OMPI_COMM_WORLD_*; SLURM_*; then MPI itself
 
-The first of these that is there counts. Processes are on one *host* where they can hand each other
-memory: on one machine, in the same namespaces. Containers of one machine are different hosts.
+The first line whose variables are set counts. Processes are on one *host* if they can share memory:
+on one machine, in the same namespaces. Containers of one machine are different hosts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hccl_py.errors import ConfigError, NotSupportedError, ParameterError
 from hccl_py.plugins.platforms import Group, Store
 
 CONNECT_S = 120.0
-"""How long processes wait for each other to start: HCCL_CONNECT_TIMEOUT's default."""
+"""Seconds that processes wait for each other to start: the default of HCCL_CONNECT_TIMEOUT."""
 
 RANK, SIZE, STORE, HOST = "HCCL_PY_RANK", "HCCL_PY_SIZE", "HCCL_PY_STORE", "HCCL_PY_HOST"
 
@@ -38,10 +38,10 @@ _MPI = (
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """All processes of the job: this one's number, how many there are, and what they share.
+    """All processes of the job: the rank of this one, their number, and their store.
 
-    `mpi` is MPI's communicator of all of them, where MPI has started them; `connect_s` is how long
-    they wait for each other to come.
+    `mpi` is MPI's communicator of all of them, if MPI has started them; `connect_s` is the time
+    that they wait for each other to connect.
     """
 
     rank: int
@@ -58,19 +58,19 @@ class World:
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
-        """The host of every rank; all processes must ask for it."""
+        """The host of every rank; all processes must call this."""
         return self.hosts_of(range(self.size))
 
     def hosts_of(self, ranks: Sequence[int]) -> tuple[str, ...]:
-        """Return the hosts of some ranks, this one among them; all of them must ask for it."""
+        """Return the hosts of some ranks, including this one; all of them must call this."""
         self.store.set(f"hccl_py/host/{self.rank}", host_name().encode())
         return tuple(
             self.store.get(f"hccl_py/host/{rank}", self.connect_s).decode() for rank in ranks
         )
 
     def rank_in(self, group: Group) -> int | None:
-        """Return this process's rank in a group, None where it has none; ParameterError where the
-        job has too few processes for it.
+        """Return this process's rank in a group, None if it is no member; ParameterError if the
+        job has too few processes for the group.
         """
         if max(group.world_ranks) >= self.size:
             raise ParameterError(
@@ -83,7 +83,7 @@ class World:
 
     @cached_property
     def _opened(self) -> Counter[str]:
-        """How many sessions each group has had."""
+        """The number of sessions that each group has opened."""
         return Counter()
 
     def key_of(self, group: str) -> str:
@@ -100,8 +100,8 @@ class World:
 
 
 def host_name(environment: Mapping[str, str] = os.environ) -> str:
-    """Return what tells this host from others: the machine's boot, and the namespaces in which
-    descriptors are handed over and processes watched. HCCL_PY_HOST says something else.
+    """Return HCCL_PY_HOST, or else a name that tells this host from others: the machine's boot, and
+    the namespaces in which descriptors are exchanged and processes watched.
     """
     if environment.get(HOST):
         return environment[HOST]
@@ -109,32 +109,23 @@ def host_name(environment: Mapping[str, str] = os.environ) -> str:
     return " ".join([boot, *(os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "pid"))])
 
 
-def check_process(owner: int) -> None:
-    """Raise ParameterError in a process that was forked off the one that owns a session."""
-    if os.getpid() != owner:
-        raise ParameterError(
-            f"This session belongs to process {owner}, and {os.getpid()} was forked off it.",
-            "Make communicators after the fork, in the processes of the job.",
-        )
-
-
 def is_started() -> bool:
-    """Whether somebody has started this process as one of several."""
+    """True if a launcher has started this process as one of several."""
     return RANK in os.environ or "RANK" in os.environ or _mpi_variables() is not None
 
 
 def world_of_environment() -> World:
     """Return the world that this process was started in, the same one at every call.
 
-    NotSupportedError where it was started alone, or what started it needs a library that is
-    missing; ConfigError where a variable is no number.
+    NotSupportedError if it was started alone, or its launcher needs a library that is missing;
+    ConfigError if a variable is not a number.
     """
     return _world(os.getpid())
 
 
 @cache
 def _world(process: int) -> World:
-    """Return the world of this process: one that is forked off has another one."""
+    """Return the world of this process; a forked process has another one."""
     environment = os.environ
     if RANK in environment:
         store = SocketStore(environment.get(STORE, ""))
@@ -152,8 +143,8 @@ def _world(process: int) -> World:
 
 
 def _mpi_variables() -> tuple[str, str] | None:
-    """Return the variables in which MPI says rank and size; None for a job of one process, such as
-    a shell of srun's.
+    """Return the variables with MPI's rank and size; None for a job of one process, such as a shell
+    in srun.
     """
     for rank, size in _MPI:
         if {rank, size} <= os.environ.keys() and _number(size) > 1:
@@ -166,13 +157,13 @@ def _number(name: str) -> int:
     if not (value.isascii() and value.isdigit()):
         raise ConfigError(
             f"Environment variable {name} has the illegal value {value!r}.",
-            "Expected: a whole number, as whoever starts the processes sets it.",
+            "Expected: a whole number; the launcher of the processes sets it.",
         )
     return int(value)
 
 
 def _world_of_torch() -> World:
-    """Join torchrun's store, or serve it as rank 0, as torch itself would."""
+    """Return torchrun's world: connect to its store, or serve it as rank 0, as torch does."""
     missing = [name for name in _TORCH if name not in os.environ]
     if missing:
         raise NotSupportedError(

@@ -19,8 +19,7 @@ from hccl_executors import EXECUTORS
 from hccl_py.call.config import Config
 from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Mode
-from hccl_py.plugins.executor import Executor, ops_of, situations_of
-from hccl_py.plugins.fidelity import fidelity_of
+from hccl_py.plugins.executor import Executor, declarations_of, ops_of, situations_of
 from hccl_py.program.program import Program
 from hccl_py.selection.gathering import gather_facts
 from hccl_py.selection.rulesets import RULESETS
@@ -217,7 +216,7 @@ def _newest(name: str) -> RulesetName | None:
     """The newest ruleset that names an executor; none if there is none."""
     for ruleset in RULESET_NAMES:
         for table in RULESETS[ruleset].tables.values():
-            if any(row.executor == name for rows in table.rows.values() for row in rows):
+            if any(row.executor == name for rows in table.values() for row in rows):
                 return ruleset
     return None
 
@@ -252,5 +251,10 @@ def is_same(name: str, topology: Topology, mode: Mode) -> bool:
 
 def _does(executor: Executor, op: OpParam, topology: Topology) -> bool:
     cases = [word for word in op.words.values() if word]
-    same = fidelity_of(executor, [*cases, *situations_of(op, topology)]).is_same
+    same = (
+        declarations_of(executor)
+        .fidelity.limited_to(executor.algorithm)
+        .among([*cases, *situations_of(op, topology)])
+        .is_same
+    )
     return same and bool(executor.suits(op, topology))

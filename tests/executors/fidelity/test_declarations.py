@@ -35,7 +35,7 @@ def test_deviations_are_sentences() -> None:
 
 def test_how_many_of_those_that_selection_names_are_same() -> None:
     tables = [table for found in RULESETS.values() for table in found.tables.values()]
-    rows = [row for table in tables for rows in table.rows.values() for row in rows]
+    rows = [row for table in tables for rows in table.values() for row in rows]
     named = {row.executor for row in rows if row.executor and "aiv" not in row.executor.lower()}
     same = {name for name in named if name in DECLARED and DECLARED[name].is_same}
     print(f"{len(same)} of {len(named)} that selection names are same")

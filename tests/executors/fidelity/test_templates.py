@@ -14,7 +14,6 @@ import pytest
 from hccl_executors.levels import LEVELS
 from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Mode
-from hccl_py.plugins.fidelity import fidelity_of
 from hccl_py.topology import PRESETS, Topology, topology_of
 from tests.executors.fidelity import ahc, grid, halving, rings, trees
 from tests.executors.fidelity.held import Held, Holders, joined_on_a_plane
@@ -227,7 +226,7 @@ def test_some_words_are_a_ring_over_all_ranks(op: str, word: str) -> None:
         for level1 in ("ring", word)
     )
     assert same_tasks(ring, same)
-    assert fidelity_of(executor, [word]).is_same
+    assert executor.fidelity.among([word]).is_same
 
 
 def _flat(name: str, at: Topology, mode: Mode) -> Iterator[Held]:

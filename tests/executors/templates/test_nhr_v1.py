@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hccl_executors.templates.nhr_v1 import (
-    Grid,
+    RankGrid,
     nhr_v1_all_gather,
     nhr_v1_all_reduce,
     nhr_v1_broadcast,
@@ -102,7 +102,7 @@ def test_chunks_may_be_of_any_size(executor: FlatExecutor, counts: tuple[int, ..
 )
 def test_the_grid_is_that_of_the_source(members: int, lengths: tuple[int, ...], width: int) -> None:
     """By hand from RingInfo of nonuniform_hierarchical_ring_v1_base.cc."""
-    assert Grid.of(members) == (lengths, width)
+    assert RankGrid.of(members) == (lengths, width)
 
 
 def test_extra_members_end_the_rings_of_columns() -> None:
@@ -110,7 +110,7 @@ def test_extra_members_end_the_rings_of_columns() -> None:
     fourteen are no rectangle.
     """
     columns = [[0, 4, 8, 11, 3], [1, 5, 9, 12, 7], [2, 6, 10, 13]]
-    assert Grid.of(14).columns(extra=True) == columns
+    assert RankGrid.of(14).columns(extra=True) == columns
     assert nhr_v1_peers(3, 14) == [0, 2, 7, 11]
     assert nhr_v1_peers(0, 16) == [1, 3, 4, 12]
     assert [nhr_v1_peers(0, p) for p in (1, 2, 3)] == [[], [1], [1, 2]]

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hccl_interop.cpp import CppCall, Workshop, find_project
+from hccl_interop.cpp import CppCall, CustomOp, find_project
 from hccl_interop.cpp.build import INCLUDE
 from hccl_interop.cpp.export import CAN_EXPORT, Exported, export_project
 from hccl_interop.cpp.export.same import first_difference
-from hccl_interop.cpp.importer import as_called
+from hccl_interop.importers.cpp_folders import as_called
 from hccl_py.call.op_param import OpParam
 from hccl_py.cli.options import CallOptions
 from hccl_py.cli.request import CallRequest
@@ -44,7 +44,7 @@ class Export:
         exported number of elements and for others.
         """
         with TemporaryDirectory() as place:
-            shop = Workshop(find_project(str(self.written(Path(place)))), builder())
+            shop = CustomOp(find_project(str(self.written(Path(place)))), builder())
             for count in (self.op.count, *counts):
                 op = replace(self.op, count=count)
                 call = CppCall(op, self.request.topology, ccl_bytes=BUFFER)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hccl_interop.cpp import CppCall, Workshop, find_project
+from hccl_interop.cpp import CppCall, CustomOp, find_project
 from hccl_interop.cpp.build import Builder
-from hccl_interop.cpp.run import Limits
+from hccl_interop.cpp.run import RankLimits
 from hccl_py.call.call_spec import CallSpec, ClusterSpec
 from hccl_py.importers import Imported
 from hccl_py.verifier import Options, Report
@@ -44,12 +44,12 @@ def builder(folder: Path | None = None) -> Builder:
 
 
 @cache
-def workshop(name: str, limits: Limits | None = None) -> Workshop:
-    return Workshop(find_project(str(OPS / name)), builder(), limits or Limits())
+def custom_op(name: str, limits: RankLimits | None = None) -> CustomOp:
+    return CustomOp(find_project(str(OPS / name)), builder(), limits or RankLimits())
 
 
 def record(
-    name: str | Workshop,
+    name: str | CustomOp,
     *,
     op: str | None = None,
     ranks: int | None = None,
@@ -60,10 +60,10 @@ def record(
     topology: str = "ascend950",
     root: int | None = None,
     dtype: str = "fp32",
-    limits: Limits | None = None,
+    limits: RankLimits | None = None,
 ) -> Imported:
-    """Record one of the ops, or one of a workshop, at hccl_test's data size."""
-    shop = name if isinstance(name, Workshop) else workshop(name, limits)
+    """Record one of the ops, or one that is given, at hccl_test's data size."""
+    shop = name if isinstance(name, CustomOp) else custom_op(name, limits)
     cluster = ClusterSpec(topology, ranks=ranks, servers=servers, devices=devices)
     spec = CallSpec(op or shop.op_name(), bytes=size, root=root, dtype=dtype, cluster=cluster)
     where = spec.topology()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hccl_interop.cpp import Workshop, find_project
-from hccl_interop.cpp.build import INCLUDE, RECORDER, Builder, BuildError
+from hccl_interop.cpp import CustomOp, find_project
+from hccl_interop.cpp.build import INCLUDE, RECORDER, Builder, CompilerError
 from hccl_py.errors import NotSupportedError, ParameterError
 from tests.interop.cpp.kit import (
     DEMANDED,
@@ -15,9 +15,9 @@ from tests.interop.cpp.kit import (
     builder,
     compiler,
     copy_of,
+    custom_op,
     folder_of_builds,
     record,
-    workshop,
 )
 
 HOST, KERNEL = "op_host/op.cc", "op_kernel_aicpu/kernel.cc"
@@ -25,7 +25,7 @@ HOST, KERNEL = "op_host/op.cc", "op_kernel_aicpu/kernel.cc"
 
 def cache_with_ours(cache: Path) -> Path:
     """A cache with the recorder and the header, which are built already, and nothing else."""
-    _ = workshop("all_reduce_ring").built
+    _ = custom_op("all_reduce_ring").built
     cache.mkdir()
     for ours in folder_of_builds().glob("[cr]*-*"):
         (cache / ours.name).symlink_to(ours)
@@ -35,7 +35,7 @@ def cache_with_ours(cache: Path) -> Path:
 def compiled(folder: Path, cache: Path) -> list[str]:
     """Build a project; return which of its files were compiled."""
     using = builder(cache)
-    _ = Workshop(find_project(str(folder)), using).built
+    _ = CustomOp(find_project(str(folder)), using).built
     return sorted(name for name in using.compiled if name in (HOST, KERNEL))
 
 
@@ -98,8 +98,8 @@ def _touched(path: Path) -> Path:
 def test_a_refusal_shows_what_the_compiler_says(tmp_path: Path) -> None:
     folder = copy_of("all_reduce_ring", tmp_path)
     (folder / KERNEL).write_text('extern "C" unsigned Kernel() { return HcommNoSuchCall(); }\n')
-    with pytest.raises(BuildError, match="1 of 2 files cannot be compiled") as caught:
-        _ = Workshop(find_project(str(folder)), builder()).built
+    with pytest.raises(CompilerError, match="1 of 2 files cannot be compiled") as caught:
+        _ = CustomOp(find_project(str(folder)), builder()).built
     assert "HcommNoSuchCall" in caught.value.output
     assert f"{KERNEL}:1:" in caught.value.output
 
@@ -107,16 +107,16 @@ def test_a_refusal_shows_what_the_compiler_says(tmp_path: Path) -> None:
 def test_a_refusal_quotes_code_of_any_encoding(tmp_path: Path) -> None:
     folder = copy_of("all_reduce_ring", tmp_path)
     (folder / KERNEL).write_bytes('int x = "中";\n'.encode("gbk"))
-    with pytest.raises(BuildError) as caught:
-        _ = Workshop(find_project(str(folder)), builder()).built
+    with pytest.raises(CompilerError) as caught:
+        _ = CustomOp(find_project(str(folder)), builder()).built
     assert r'int x = "\xd6\xd0";' in caught.value.output
 
 
 def test_sources_that_are_not_there(tmp_path: Path) -> None:
     folder = copy_of("all_reduce_ring", tmp_path)
     (folder / "op_host" / "gone.cc").symlink_to("nowhere")
-    with pytest.raises(BuildError, match=r"1 of 3 files .*gone\.cc") as caught:
-        _ = Workshop(find_project(str(folder)), builder()).built
+    with pytest.raises(CompilerError, match=r"1 of 3 files .*gone\.cc") as caught:
+        _ = CustomOp(find_project(str(folder)), builder()).built
     assert caught.value.output == "op_host/gone.cc: No such file or directory\n"
 
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_loaded_is_named(tmp_path: Path) -> None:
     kernel = folder / KERNEL
     kernel.write_text("extern int nobody; int* somebody = &nobody;\n" + kernel.read_text())
     with pytest.raises(ParameterError, match=r"The op cannot be loaded: .*nobody"):
-        record(Workshop(find_project(str(folder)), builder()), ranks=2)
+        record(CustomOp(find_project(str(folder)), builder()), ranks=2)
 
 
 def test_an_entry_that_is_not_there(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_an_entry_that_is_not_there(tmp_path: Path) -> None:
         record("all_reduce_ring", op="all_gather", ranks=2)
     folder = copy_of("all_reduce_ring", tmp_path, entry="Mine")
     with pytest.raises(ParameterError, match="has no Mine for all_reduce"):
-        record(Workshop(find_project(str(folder)), builder()), op="all_reduce", ranks=2)
+        record(CustomOp(find_project(str(folder)), builder()), op="all_reduce", ranks=2)
     with pytest.raises(NotSupportedError, match="barrier cannot be recorded from C\\+\\+"):
         record("all_reduce_ring", op="barrier", ranks=2)
 
@@ -155,7 +155,7 @@ def test_compilers_and_caches_that_are_none(tmp_path: Path) -> None:
     script.chmod(0o755)
     with pytest.raises(NotSupportedError, match="script cannot be run: Exec format error"):
         Builder((str(script),), tmp_path / "cache").build(project)
-    with pytest.raises(BuildError, match="true cannot compile the recorder"):
+    with pytest.raises(CompilerError, match="true cannot compile the recorder"):
         Builder(("true",), tmp_path / "cache").build(project)
     with pytest.raises(ParameterError, match=r"Nothing can be kept in .*: Not a directory"):
         Builder(("true",), script / "cache").build(project)

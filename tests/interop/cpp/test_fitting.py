@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hccl_interop.cpp.export.fitting import Fitter
 from hccl_interop.cpp.export.formulas import (
+    SUMMAND,
     Binary,
     Either,
     Number,
@@ -16,7 +17,6 @@ from hccl_interop.cpp.export.formulas import (
     Variable,
     entries,
     evaluated,
-    summand_text,
     text_of,
 )
 from hccl_interop.cpp.export.points import Points
@@ -107,6 +107,6 @@ def test_what_binds_less_than_a_sum_stands_in_brackets_in_one() -> None:
     spelling = Spelling({"rank": "rank"}, lambda table: "kTable")
     rank = Variable("rank")
     choice = Either(Binary("<", rank, Number(8)), Number(4), Number(2))
-    assert summand_text(choice, spelling) == "(rank < 8 ? 4 : 2)"
-    assert summand_text(Binary("<<", Number(1), rank), spelling) == "(1 << rank)"
-    assert summand_text(Binary("*", rank, Number(8)), spelling) == "rank * 8"
+    assert text_of(choice, spelling, SUMMAND) == "(rank < 8 ? 4 : 2)"
+    assert text_of(Binary("<<", Number(1), rank), spelling, SUMMAND) == "(1 << rank)"
+    assert text_of(Binary("*", rank, Number(8)), spelling, SUMMAND) == "rank * 8"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hccl_interop.cpp import Workshop, find_project
+from hccl_interop.cpp import CustomOp, find_project
 from hccl_interop.cpp.recording import ENTRIES
 from hccl_py import simulate
 from hccl_py.enums import TaskKind
@@ -14,7 +14,7 @@ from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.topology import topology_of
 from hccl_py.verifier.numeric import run_numeric
 from hccl_py.verifier.terminal import Pen, format_report
-from tests.interop.cpp.kit import OPS, builder, check, copy_of, record, workshop
+from tests.interop.cpp.kit import OPS, builder, check, copy_of, custom_op, record
 
 CLEAN = ("all_gather_mesh", "all_reduce_ring", "reduce_scatter_mesh")
 KERNEL = "op_kernel_aicpu/kernel.cc"
@@ -46,7 +46,7 @@ def test_clean_ops_have_no_finding(name: str, calls: int) -> None:
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_a_defect_is_named_with_its_line(defect: int, tmp_path: Path) -> None:
     folder = copy_of("reduce_scatter_mesh", tmp_path, defines=[f"DEFECT={defect}"])
-    report = check(record(Workshop(find_project(str(folder)), builder()), servers=2, devices=8))
+    report = check(record(CustomOp(find_project(str(folder)), builder()), servers=2, devices=8))
     name, mark = DEFECTS[defect]
     found = report.of_class(name)
     assert found
@@ -56,7 +56,7 @@ def test_a_defect_is_named_with_its_line(defect: int, tmp_path: Path) -> None:
 
 def test_what_shows_between_recorded_calls_is_one_sentence(tmp_path: Path) -> None:
     folder = copy_of("reduce_scatter_mesh", tmp_path, defines=["DEFECT=4"])
-    shop = Workshop(find_project(str(folder)), builder())
+    shop = CustomOp(find_project(str(folder)), builder())
     assert check(record(shop, ranks=4, calls=1), repeat=1).ok
     report = check(record(shop, ranks=4, calls=2), repeat=1)
     assert report.only_between_calls == report.errors
@@ -67,7 +67,7 @@ def test_what_shows_between_recorded_calls_is_one_sentence(tmp_path: Path) -> No
 
 def test_a_line_says_where_it_was_called_from(tmp_path: Path) -> None:
     folder = copy_of("reduce_scatter_mesh", tmp_path, defines=["DEFECT=2"])
-    report = check(record(Workshop(find_project(str(folder)), builder()), servers=2, devices=8))
+    report = check(record(CustomOp(find_project(str(folder)), builder()), servers=2, devices=8))
     (finding,) = report.of_class("UNMATCHED_POST")
     assert "Called from ReduceScatterKernel at" in finding.message
 
@@ -107,7 +107,7 @@ def test_ranks_that_do_the_same_are_one_batch() -> None:
 
 
 def test_the_op_is_what_the_folder_defines() -> None:
-    assert Workshop(find_project(str(OPS / "all_reduce_ring")), builder()).op_name() == "all_reduce"
+    assert CustomOp(find_project(str(OPS / "all_reduce_ring")), builder()).op_name() == "all_reduce"
 
 
 @pytest.mark.long
@@ -131,11 +131,11 @@ def test_a_function_of_another_op_does_not_stand_for_one(tmp_path: Path) -> None
     host = folder / "op_host" / "op.cc"
     host.write_text(host.read_text().replace("HcclAllGather(", "HcclAllGatherV("))
     with pytest.raises(ParameterError, match="has no op"):
-        Workshop(find_project(str(folder)), builder()).op_name()
+        CustomOp(find_project(str(folder)), builder()).op_name()
     host.write_text(host.read_text().replace("HcclAllGatherV(", "HcclAllGatherVia("))
-    assert Workshop(find_project(str(folder)), builder()).op_name() == "all_gather"
+    assert CustomOp(find_project(str(folder)), builder()).op_name() == "all_gather"
 
 
 def test_a_folder_of_many_ops_asks_for_one() -> None:
     with pytest.raises(ParameterError, match="has functions of 8 ops: all_reduce, reduce_scatter"):
-        workshop("entries").op_name()
+        custom_op("entries").op_name()

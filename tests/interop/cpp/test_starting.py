@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from hccl_interop.cpp import CppCall, Workshop, find_project
+from hccl_interop.cpp import CppCall, CustomOp, find_project
 from hccl_interop.cpp.build import INCLUDE
 from hccl_interop.cpp.export import CAN_EXPORT
 from hccl_interop.cpp.export.starting import starting_project
-from hccl_interop.cpp.importer import as_called
+from hccl_interop.importers.cpp_folders import as_called
 from hccl_py.call.call_spec import CallSpec
 from hccl_py.errors import ParameterError
 from hccl_py.scaffold import write_project
@@ -22,7 +22,7 @@ from tests.interop.cpp.kit import builder, check, compiler
 def test_a_project_verifies_as_it_is(op: str, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     write_project(starting_project("mine", op), folder)
-    shop = Workshop(find_project(str(folder)), builder())
+    shop = CustomOp(find_project(str(folder)), builder())
     root = 1 if op in ("broadcast", "scatter", "reduce") else None
     topology = topology_of(ranks=4, preset="ascend950")
     param = as_called(CallSpec(op, bytes=1 << 16, root=root).param(4), 4)

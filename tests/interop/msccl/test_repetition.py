@@ -7,7 +7,7 @@ import pytest
 
 from hccl_interop.msccl import algorithms_from, import_algorithm, meaning_of
 from hccl_interop.msccl.build import build
-from hccl_interop.msccl.repetition import Repetition
+from hccl_interop.msccl.repetition import RepeatedPasses
 from hccl_py.clocks.cost import ProtocolCost, Protocols
 from hccl_py.enums import DataType
 from hccl_py.errors import ParameterError
@@ -26,10 +26,10 @@ LL = 32 << 10
 """Bytes of a chunk in a pass with LL."""
 
 
-def repetition_of(xml: Xml, size: int, most: int = 100, op: str | None = None) -> Repetition:
+def repetition_of(xml: Xml, size: int, most: int = 100, op: str | None = None) -> RepeatedPasses:
     (algorithm,) = algorithms_from(xml.text().encode(), "own.xml")
     meaning = meaning_of(algorithm, op)
-    found = Repetition.of(meaning, meaning.call(size, DataType.FP32), most)
+    found = RepeatedPasses.of(meaning, meaning.call(size, DataType.FP32), most)
     assert found is not None
     return found
 

@@ -13,7 +13,7 @@ from hccl_platform.device.devices import Devices
 from hccl_py.call.op_param import OpParam
 from hccl_py.communicator.communicator import Communicator
 from hccl_py.communicator.measurement import Measurement, SizeResult
-from hccl_py.plugins.executor import Executor, is_zero_copy
+from hccl_py.plugins.executor import Executor, declarations_of
 from hccl_py.topology.topology import Topology
 from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.sweeps.space import random_cases
@@ -52,7 +52,7 @@ def calls(executor: type[Executor], seed: int = 3, tries: int = 2_000) -> Iterat
         is_small = case.op.extent * case.topology.size < 4 << 20
         has_gaps = bool(case.op.displs)  # between displaced parts anything may stand
         if 2 <= case.topology.size <= MOST_RANKS and case.op.extent and is_small and not has_gaps:
-            yield Call(executor.__name__, case.op, case.topology, is_zero_copy(made))
+            yield Call(executor.__name__, case.op, case.topology, declarations_of(made).zero_copy)
 
 
 @cache

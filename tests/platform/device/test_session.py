@@ -134,11 +134,11 @@ def test_a_program_with_an_open_end_is_refused() -> None:
 
 def test_sessions_say_what_they_can() -> None:
     with on_cpu(2) as comm:
-        assert comm.likes is None
+        assert comm.placement_templates is None
         assert isinstance(comm._session, Timed)
         assert not isinstance(comm._session, OnDevice | Asynchronous)
     with Communicator(2, platform=fake_platform()) as comm:
-        assert comm.likes is not None
+        assert comm.placement_templates is not None
         assert isinstance(comm._session, Timed)
         assert isinstance(comm._session, OnDevice)
         assert isinstance(comm._session, Asynchronous)

@@ -9,7 +9,7 @@ import sys
 
 from hccl_executors import EXECUTORS
 from hccl_platform.distributed.between_hosts import MessageSession
-from hccl_platform.distributed.messages import open_messages
+from hccl_platform.distributed.messages import open_messenger
 from hccl_platform.processes.world import world_of_environment
 from hccl_py.plugins.platforms import Group
 from tests.platform.distributed.sessions import CCL_BYTES, places, runs_of
@@ -18,7 +18,7 @@ from tests.platform.distributed.sessions import CCL_BYTES, places, runs_of
 def main(kind: str, seed: str) -> None:
     world = world_of_environment()
     group, key = Group.world(world.size), world.key_of("world")
-    messages = open_messages("mpi", world, group, key, 60.0)
+    messages = open_messenger("mpi", world, group, key, 60.0)
     hosts = places(kind, world.size)
     session = MessageSession(world.rank, hosts, world.store, key, CCL_BYTES, messages, 60.0)
     wrong, count = [], 0

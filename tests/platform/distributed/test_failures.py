@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from hccl_platform.distributed import DistributedPlatform
-from hccl_platform.distributed.memory import Regions, map_file
 from hccl_platform.distributed.session import SharedSession
+from hccl_platform.distributed.shared_memory import Regions, map_file
 from hccl_platform.processes.world import World
 from hccl_py.communicator.communicator import Communicator
 from hccl_py.enums import POST, Mode, TaskKind
@@ -271,7 +271,7 @@ def test_who_closes_early_is_missed(tmp_path: Path) -> None:
     [
         (posts_last(RING.program), "DeadlockError", "streams can never go on"),
         (lacking(TaskKind.NOTIFY_POST), "DeadlockError", "streams can never go on"),
-        (lacking(TaskKind.NOTIFY_WAIT), "OrchestrationError", "Unmatched post: nobody waits for"),
+        (lacking(TaskKind.NOTIFY_WAIT), "OrchestrationError", "Unmatched post: no task waits for"),
     ],
     ids=["posts come last", "posts lack", "posts are left over"],
 )

@@ -13,7 +13,7 @@ import pytest
 
 from hccl_executors import EXECUTORS
 from hccl_platform.distributed.between_hosts import MessageSession
-from hccl_platform.distributed.messages import open_messages
+from hccl_platform.distributed.messages import open_messenger
 from hccl_platform.processes.world import World
 from hccl_py.plugins.platforms import Group
 from tests.platform.distributed.processes import in_processes
@@ -30,7 +30,7 @@ T = TypeVar("T")
 def open_session(world: World, kind: str, limit_s: float | None = 60.0) -> MessageSession:
     group = Group.world(world.size)
     key = world.key_of(group.name)
-    messages = open_messages("gloo", world, group, key, limit_s)
+    messages = open_messenger("gloo", world, group, key, limit_s)
     hosts = places(kind, world.size)
     return MessageSession(world.rank, hosts, world.store, key, CCL_BYTES, messages, limit_s)
 

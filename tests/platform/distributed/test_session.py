@@ -11,9 +11,9 @@ import pytest
 
 import hccl_platform.distributed.one_sided as one_sided
 from hccl_platform.distributed import DistributedPlatform
-from hccl_platform.distributed.memory import NOTIFIES, Notifies, Regions
 from hccl_platform.distributed.one_sided import Blocked, Lock
 from hccl_platform.distributed.session import SharedSession
+from hccl_platform.distributed.shared_memory import NOTIFIES, Notifies, Regions
 from hccl_platform.lowering.part import MOVE, Cell
 from hccl_platform.lowering.reducing import Reducer
 from hccl_platform.processes.stores import SocketStore

@@ -17,7 +17,7 @@ import pytest
 from hccl_platform.checks import TORCH, installed
 from hccl_platform.distributed.checks import CHECKS as OF_PROCESSES
 from hccl_platform.npu.checks import CHECKS, CONSTRUCTORS, facts_of_cann, facts_of_driver
-from hccl_py.plugins.platforms import Diagnosed, Fact
+from hccl_py.plugins.platforms import DiagnosticsProvider, Fact
 from tests.platform.npu.runtime import Machine
 
 pytestmark = pytest.mark.npu
@@ -223,7 +223,7 @@ def test_cann_that_is_installed_and_not_sourced(tmp_path: Path) -> None:
 def test_platforms_share_what_they_need() -> None:
     from hccl_platform import PLATFORMS
 
-    assert all(isinstance(platform(), Diagnosed) for platform in PLATFORMS)
+    assert all(isinstance(platform(), DiagnosticsProvider) for platform in PLATFORMS)
     assert TORCH in CHECKS
     assert TORCH._replace(is_needed=False) in OF_PROCESSES
     assert installed("no such distribution") == ""

@@ -24,7 +24,7 @@ from hccl_py.communicator.data import expected_outputs, first_wrong, inputs_of, 
 from hccl_py.enums import Mode, TaskKind
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
-from hccl_py.plugins.executor import Executor, is_zero_copy
+from hccl_py.plugins.executor import Executor, declarations_of
 from hccl_py.program.program import Program
 from hccl_py.verifier.sweeps.cases import Case, Cases
 from hccl_py.verifier.sweeps.space import random_cases
@@ -61,7 +61,7 @@ def items(ranks: int, inline: bool) -> tuple[Item, ...]:
 
 def of_executor(executor: type[Executor], ranks: int, inline: bool) -> Iterator[Item]:
     made = executor()
-    if is_zero_copy(made):  # processes share CCL buffers only
+    if declarations_of(made).zero_copy:  # processes share CCL buffers only
         return
     for case in random_cases(made, Cases(), Random(ranks), TRIES):
         if not is_for_npus(case, ranks):

@@ -20,8 +20,8 @@ from hccl_platform.lowering.part import part_of
 from hccl_platform.npu import NpuPlatform
 from hccl_platform.npu.acl import TASK_TIMEOUT, AclError, Library, load
 from hccl_platform.npu.driver import HUGE_ONLY_P2P, TaskError
-from hccl_platform.npu.failures import History, Run
-from hccl_platform.npu.issue import Bound
+from hccl_platform.npu.failed_tasks import History, IssuedRun
+from hccl_platform.npu.issue import IssueList
 from hccl_platform.processes.world import World
 from hccl_py.call.config import Config
 from hccl_py.errors import HcclError, NotSupportedError
@@ -304,13 +304,13 @@ def test_the_cause_is_told_before_what_follows_from_it() -> None:
     part = part_of(program, 3)
     slots = {*part.moves.dst.tolist(), *part.moves.src.tolist()}
     places = dict.fromkeys(slots, (0, 0))
-    bound = Bound.of(program, part, places, dict.fromkeys(part.cells.values(), 0), 1 << 32)
-    streams = tuple(range(100, 100 + bound.streams))
+    issued = IssueList.of(program, part, places, dict.fromkeys(part.cells.values(), 0), 1 << 32)
+    streams = tuple(range(100, 100 + issued.streams))
     history = History(3, limit_s=2)
-    run = Run(bound, "tag", streams, list(range(len(bound.entries))))
+    run = IssuedRun(issued, "tag", streams, list(range(len(issued.entries))))
     history.begin(run)
     waits: dict[str, list[tuple[int, int]]] = {"own": [], "other": []}
-    for at, entry in enumerate(bound.entries):
+    for at, entry in enumerate(issued.entries):
         if entry.dst is None and not entry.is_post:
             number = next(t.number for t in part.streams[entry.stream] if t.place == entry.place)
             cell = part.cells[number]

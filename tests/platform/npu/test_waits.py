@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from hccl_platform.npu.agreement import Agreement
-from hccl_platform.npu.issue import Bound
+from hccl_platform.npu.issue import IssueList
 from hccl_platform.processes.world import World
 from hccl_py.communicator.data import first_wrong
 from hccl_py.errors import HcclError
@@ -66,11 +66,11 @@ def to_try(item: Item, most: int | None) -> list[Missing]:
     return needed if most is None else needed[:: max(1, len(needed) // most)][:most]
 
 
-def without(bound: Bound, stream: int, place: int) -> tuple[Bound, int]:
+def without(issued: IssueList, stream: int, place: int) -> tuple[IssueList, int]:
     """Return what is enqueued but for one wait, and the notify that it would have taken."""
-    entry = next(e for e in bound.entries if (e.stream, e.place) == (stream, place))
-    rest = tuple(e for e in bound.entries if e is not entry)
-    return replace(bound, entries=rest), entry.notify
+    entry = next(e for e in issued.entries if (e.stream, e.place) == (stream, place))
+    rest = tuple(e for e in issued.entries if e is not entry)
+    return replace(issued, entries=rest), entry.notify
 
 
 def unnoticed(world: World, machine: Machine, todo: list[tuple[Item, list[Missing]]]) -> list[str]:
@@ -109,14 +109,14 @@ def is_noticed(
     session, mine = device.session, device.world.rank
     memory.run(item, 0)
     session.synchronize()
-    bounds: dict[str, Bound] = session._bounds[item.program]
+    of_tags: dict[str, IssueList] = session._issued[item.program]
     tag, before, lost = f"tag {item.text}", lost_posts(), 0
-    whole = bounds[tag]
+    whole = of_tags[tag]
     if mine == rank:
-        bounds[tag], lost = without(whole, stream, place)
+        of_tags[tag], lost = without(whole, stream, place)
     outs: list[Any] = [memory.run(item, k) for k in range(2)]
     session.synchronize()
-    bounds[tag] = whole
+    of_tags[tag] = whole
     session._agreement.all("to end this run", True)
     if lost:  # the post that nobody took
         device.driver.wait(lost, device.streams.current, 5)

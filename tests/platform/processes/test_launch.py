@@ -57,7 +57,9 @@ def test_the_store_hands_on_what_others_set() -> None:
 
 def test_what_nobody_sets_is_missed_in_time_and_found_later() -> None:
     def body(world: World) -> tuple[str, bytes]:
-        with pytest.raises(ExecTimeoutError, match="Nobody set 'late' in the job's store") as late:
+        with pytest.raises(
+            ExecTimeoutError, match="No process set 'late' in the job's store"
+        ) as late:
             world.store.get("late", 0.01)
         world.store.set("late", b"now")
         return late.value.hint, world.store.get("late", 30)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from hccl_platform.distributed.failures import MOST_BYTES, as_text, from_text
-from hccl_platform.distributed.messages import open_messages
+from hccl_platform.distributed.messages import open_messenger
 from hccl_platform.processes import world as module
 from hccl_platform.processes.stores import SocketStore
 from hccl_platform.processes.world import World, host_name, is_started, world_of_environment
@@ -143,7 +143,7 @@ def test_messages_over_gloo_name_the_extra_that_they_need(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "torch.distributed", None)
     world = World(0, 1, Shelf())
     with pytest.raises(NotSupportedError) as error:
-        open_messages("gloo", world, Group.world(1), "key", None)
+        open_messenger("gloo", world, Group.world(1), "key", None)
     assert error.value.message.endswith("over gloo, and torch cannot be imported.")
     assert error.value.hint == 'pip install "hccl-py[torch]" brings it.'
 

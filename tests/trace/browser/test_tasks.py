@@ -138,7 +138,7 @@ def test_search(opens: Opens) -> None:
     assert found(page, "kind:read") == 4 * 3
     assert found(page, "read peer:3") == 3
     assert found(page, "label:all-gather r1") > 0
-    assert found(page, "mesh_opbase.py:62") == 4
+    assert found(page, "mesh_opbase.py:56") == 4
     assert found(page, "no such thing") == 0
     assert page.text("#hits") == "no task"
 

@@ -5,25 +5,21 @@ from __future__ import annotations
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.errors import HcclResult
 from hccl_py.selection.rules import Cell, DecisionTable, Rule
-from hccl_py.selection.tables.cann_2025_07.files import (
-    A2A,
-    AG,
-    AGV,
-    AR,
+from hccl_py.selection.tables.cann_2025_07.shared_rows import (
     AR_SINGLE,
-    BC,
     POINT_TO_POINT,
-    RE,
     RE_SINGLE,
-    RS,
-    RSV,
-    SC,
     STAGED,
 )
 from hccl_py.selection.tables.cells import (
+    A2A,
+    AG,
+    AGV,
     AIV,
     AIV_LARGEST,
     ANY_ORDER,
+    AR,
+    BC,
     EVEN,
     FIXED_ORDER,
     GRAPH,
@@ -38,12 +34,17 @@ from hccl_py.selection.tables.cells import (
     PAIR,
     PIPELINE,
     RDMA_INLINE,
+    RE,
     RING,
+    RS,
+    RSV,
+    SC,
     SEVERAL,
     SINGLE,
     UNEVEN,
     UNEVEN_PODS,
     at_most,
+    exchange,
 )
 
 _BUFFER: Cell = ("ccl_bytes", ">=", 16 * MIB)
@@ -188,20 +189,17 @@ _AIV_EXCHANGE: tuple[Cell, ...] = (*_AIV_COPY, ("ranks", ">", 1), MESH)
 _EXCHANGE_BUFFER: Cell = ("ccl_bytes", ">=", 8 * MIB)
 
 
-def _a2a(executor: str, at: str, *when: Cell) -> Rule:
-    """Return a row; between servers, all but the pipeline go pairwise."""
-    return A2A.take(executor, at, *when, level1="pairwise")
-
-
 _EXCHANGES_IN_ONE_MESH = (
-    _a2a("AlltoAllMeshAivExecutor", "457-476", *_AIV_EXCHANGE, ONE_MESH, OP_BASE, _EXCHANGE_BUFFER),
-    _a2a("AlltoAllMeshAivExecutor", "457-476", *_AIV_EXCHANGE, ONE_MESH, GRAPH),
+    exchange(
+        "AlltoAllMeshAivExecutor", "457-476", *_AIV_EXCHANGE, ONE_MESH, OP_BASE, _EXCHANGE_BUFFER
+    ),
+    exchange("AlltoAllMeshAivExecutor", "457-476", *_AIV_EXCHANGE, ONE_MESH, GRAPH),
 )
 
 
 def _exchanges(op: str) -> tuple[Rule, ...]:
     """Return the rows of one op of the family."""
-    staged = _a2a(
+    staged = exchange(
         "AlltoAllStagedAIVRdmaExecutor",
         "462-518",
         *(*_AIV_EXCHANGE, SEVERAL, OP_BASE, _EXCHANGE_BUFFER, EVEN, ("modules", "<=", 8)),
@@ -209,21 +207,21 @@ def _exchanges(op: str) -> tuple[Rule, ...]:
     )
     exceeds: tuple[Cell, ...] = () if op == "all_to_all_v" else (("exceeds_ccl", "==", True),)
     return (
-        _a2a("RunAlltoAllSingleExecutor", "232-234", SINGLE, OP_BASE),
+        exchange("RunAlltoAllSingleExecutor", "232-234", SINGLE, OP_BASE),
         *_EXCHANGES_IN_ONE_MESH,
         *((staged,) if op == "all_to_all" else ()),
-        _a2a("RunAlltoAllDirectFullmesh", "237-241", OP_BASE, ONE_MESH, *exceeds),
+        exchange("RunAlltoAllDirectFullmesh", "237-241", OP_BASE, ONE_MESH, *exceeds),
         A2A.take(
             "RunAlltoAllVTwoLevelPipeline",
             "416-437",
             *(PIPELINE, ("contexts_fit", "==", True), ("devices", ">", 1), OP_BASE),
             *(("modules", ">", 1), EVEN, ("ccl_bytes", ">=", 80 * MIB)),
         ),
-        _a2a("RunAlltoAllVFullMesh", "244-247", ("pairwise", "==", True)),
-        _a2a("RunAlltoAllVFullMesh", "244-247", ("one_plane", "==", True)),
-        _a2a("RunAlltoAllVFullMesh", "244-247", ("ranks", "<=", 2)),
-        _a2a("RunAlltoAllVFullMesh", "244-247", UNEVEN),
-        _a2a("RunAlltoAllVFullMesh", "244-247", UNEVEN_PODS),
+        exchange("RunAlltoAllVFullMesh", "244-247", ("pairwise", "==", True)),
+        exchange("RunAlltoAllVFullMesh", "244-247", ("one_plane", "==", True)),
+        exchange("RunAlltoAllVFullMesh", "244-247", ("ranks", "<=", 2)),
+        exchange("RunAlltoAllVFullMesh", "244-247", UNEVEN),
+        exchange("RunAlltoAllVFullMesh", "244-247", UNEVEN_PODS),
         *STAGED,
     )
 
@@ -275,15 +273,13 @@ _ROOTED = {
     ),
 }
 
-TABLE_910B = DecisionTable(
-    {
-        "all_reduce": _ALL_REDUCE,
-        "all_gather": _ALL_GATHER,
-        "reduce_scatter": _REDUCE_SCATTER,
-        **{op: _exchanges(op) for op in ALL_TO_ALL},
-        **_V_OPS,
-        **_ROOTED,
-        **NO_GATHER,
-        **POINT_TO_POINT,
-    },
-)
+TABLE_910B: DecisionTable = {
+    "all_reduce": _ALL_REDUCE,
+    "all_gather": _ALL_GATHER,
+    "reduce_scatter": _REDUCE_SCATTER,
+    **{op: _exchanges(op) for op in ALL_TO_ALL},
+    **_V_OPS,
+    **_ROOTED,
+    **NO_GATHER,
+    **POINT_TO_POINT,
+}

@@ -8,23 +8,18 @@ from __future__ import annotations
 from fractions import Fraction
 
 from hccl_py.selection.rules import Cell, DecisionTable, Multiple, Rule
-from hccl_py.selection.tables.cann_2025_07.files import (
-    A2A,
-    AG,
-    AGV,
-    AR,
+from hccl_py.selection.tables.cann_2025_07.shared_rows import (
     AR_SINGLE,
-    BC,
     POINT_TO_POINT,
-    RE,
     RE_SINGLE,
-    RS,
-    RSV,
-    SC,
     STAGED,
 )
 from hccl_py.selection.tables.cells import (
+    AG,
+    AGV,
     AIV,
+    AR,
+    BC,
     GRAPH,
     HCCS,
     INLINE,
@@ -38,10 +33,15 @@ from hccl_py.selection.tables.cells import (
     ONE_POD,
     ONE_SERVER,
     OP_BASE,
+    RE,
+    RS,
+    RSV,
+    SC,
     SINGLE,
     UNEVEN,
     UNEVEN_PODS,
     at_most,
+    exchange,
     for_family,
     per,
 )
@@ -225,35 +225,32 @@ _AIV_EXCHANGE: tuple[Cell, ...] = (AIV, ("aiv_copies", "==", True), ("ranks", ">
 _BUFFER: Cell = ("ccl_bytes", ">=", 8 * MIB)
 
 
-def _a2a(executor: str, at: str, *when: Cell) -> Rule:
-    """Return a row; all go pairwise between servers."""
-    return A2A.take(executor, at, *when, level1="pairwise")
-
-
 def _exchanges(*entry: Cell) -> tuple[Rule, ...]:
     """Return the rows of the family; `entry` are the calls of one server for vector cores."""
     return (
-        _a2a(
+        exchange(
             "AlltoAllMeshAivFor91093Executor",
             "209-210",
             *(*_AIV_EXCHANGE, OP_BASE, _BUFFER, MORE_SERVERS, ONE_POD, HCCS),
         ),
-        _a2a(
+        exchange(
             "AlltoAllMeshAivFor91093Executor",
             "209-210",
             *(*_AIV_EXCHANGE, GRAPH, MORE_SERVERS, ONE_POD, HCCS),
         ),
-        _a2a("AlltoAllMeshAivExecutor", "482-492", *_AIV_EXCHANGE, OP_BASE, _BUFFER, *entry),
-        _a2a("AlltoAllMeshAivExecutor", "482-492", *_AIV_EXCHANGE, GRAPH, *entry),
-        _a2a("RunAlltoAllSingleExecutor", "232-234", SINGLE, OP_BASE, ("unfolded", "==", False)),
-        _a2a("RunAlltoAllDirectFullmesh", "237-241", OP_BASE, HCCS),
-        _a2a("RunAlltoAllDirectFullmesh", "237-241", ("unfolded", "==", True)),
-        _a2a("RunAlltoAllVFullMesh", "244-247", ONE_POD, HCCS, ("ranks", "<=", 32), OP_BASE),
-        _a2a("RunAlltoAllVFullMesh", "244-247", ("pairwise", "==", True)),
-        _a2a("RunAlltoAllVFullMesh", "244-247", ("one_plane", "==", True)),
-        _a2a("RunAlltoAllVFullMesh", "244-247", ("ranks", "<=", 2)),
-        _a2a("RunAlltoAllVFullMesh", "244-247", UNEVEN),
-        _a2a("RunAlltoAllVFullMesh", "244-247", UNEVEN_PODS),
+        exchange("AlltoAllMeshAivExecutor", "482-492", *_AIV_EXCHANGE, OP_BASE, _BUFFER, *entry),
+        exchange("AlltoAllMeshAivExecutor", "482-492", *_AIV_EXCHANGE, GRAPH, *entry),
+        exchange(
+            "RunAlltoAllSingleExecutor", "232-234", SINGLE, OP_BASE, ("unfolded", "==", False)
+        ),
+        exchange("RunAlltoAllDirectFullmesh", "237-241", OP_BASE, HCCS),
+        exchange("RunAlltoAllDirectFullmesh", "237-241", ("unfolded", "==", True)),
+        exchange("RunAlltoAllVFullMesh", "244-247", ONE_POD, HCCS, ("ranks", "<=", 32), OP_BASE),
+        exchange("RunAlltoAllVFullMesh", "244-247", ("pairwise", "==", True)),
+        exchange("RunAlltoAllVFullMesh", "244-247", ("one_plane", "==", True)),
+        exchange("RunAlltoAllVFullMesh", "244-247", ("ranks", "<=", 2)),
+        exchange("RunAlltoAllVFullMesh", "244-247", UNEVEN),
+        exchange("RunAlltoAllVFullMesh", "244-247", UNEVEN_PODS),
         *STAGED,
     )
 
@@ -262,16 +259,14 @@ _ALL_TO_ALL = for_family(*_exchanges(ONE_SERVER)) | {
     "all_to_all": _exchanges(ONE_SERVER, at_most(512 * KIB))
 }
 
-TABLE_910_93 = DecisionTable(
-    {
-        "all_reduce": _ALL_REDUCE,
-        "all_gather": _ALL_GATHER,
-        "reduce_scatter": _REDUCE_SCATTER,
-        "all_gather_v": (AGV.refuse("AllGatherV exists on 910B and 310P3", "33-40"),),
-        "reduce_scatter_v": (RSV.refuse("ReduceScatterV exists on 910B and 310P3", "31-38"),),
-        **_ROOTED,
-        **_ALL_TO_ALL,
-        **NO_GATHER,
-        **POINT_TO_POINT,
-    },
-)
+TABLE_910_93: DecisionTable = {
+    "all_reduce": _ALL_REDUCE,
+    "all_gather": _ALL_GATHER,
+    "reduce_scatter": _REDUCE_SCATTER,
+    "all_gather_v": (AGV.refuse("AllGatherV exists on 910B and 310P3", "33-40"),),
+    "reduce_scatter_v": (RSV.refuse("ReduceScatterV exists on 910B and 310P3", "31-38"),),
+    **_ROOTED,
+    **_ALL_TO_ALL,
+    **NO_GATHER,
+    **POINT_TO_POINT,
+}

@@ -5,11 +5,15 @@ from __future__ import annotations
 from hccl_py.errors import HcclResult
 from hccl_py.selection.rules import Cell, DecisionTable, OperatorFile, Rule
 from hccl_py.selection.tables.cann_2026_08.a2_others import OTHERS
-from hccl_py.selection.tables.cann_2026_08.files import AR, AR_SINGLE, RS, RS_SINGLE
+from hccl_py.selection.tables.cann_2026_08.shared_rows import (
+    AR_SINGLE,
+    RS_SINGLE,
+)
 from hccl_py.selection.tables.cells import (
     AIV,
     AIV_LARGEST,
     ANY_ORDER,
+    AR,
     EVEN,
     FIXED_ORDER,
     GRAPH,
@@ -24,6 +28,7 @@ from hccl_py.selection.tables.cells import (
     PAIR,
     PIPELINE,
     RDMA_INLINE,
+    RS,
     SEVERAL,
     UNEVEN,
     at_most,
@@ -213,4 +218,4 @@ _REDUCE_SCATTER = (
     RS.take("ReduceScatterComm", "350-352"),
 )
 
-TABLE_910B = DecisionTable({"all_reduce": _ALL_REDUCE, "reduce_scatter": _REDUCE_SCATTER, **OTHERS})
+TABLE_910B: DecisionTable = {"all_reduce": _ALL_REDUCE, "reduce_scatter": _REDUCE_SCATTER, **OTHERS}

@@ -5,25 +5,21 @@ from __future__ import annotations
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.errors import HcclResult
 from hccl_py.selection.rules import Cell, Rule
-from hccl_py.selection.tables.cann_2026_08.files import (
-    A2A,
-    AG,
+from hccl_py.selection.tables.cann_2026_08.shared_rows import (
     AG_SINGLE,
-    AGV,
-    BC,
     POINT_TO_POINT,
-    RE,
     RE_SINGLE,
-    RSV,
-    SC,
     SC_SINGLE,
     STAGED,
-    exchange,
 )
 from hccl_py.selection.tables.cells import (
+    A2A,
+    AG,
+    AGV,
     AIV,
     AIV_LARGEST,
     ANY_ORDER,
+    BC,
     EVEN,
     FIXED_ORDER,
     GRAPH,
@@ -36,11 +32,15 @@ from hccl_py.selection.tables.cells import (
     OP_BASE,
     PIPELINE,
     RDMA_INLINE,
+    RE,
     RING,
+    RSV,
+    SC,
     SEVERAL,
     SINGLE,
     UNEVEN,
     at_most,
+    exchange,
 )
 
 _BUFFER: Cell = ("ccl_bytes", ">=", 16 * MIB)

@@ -10,17 +10,16 @@ from fractions import Fraction
 
 from hccl_py.selection.rules import Cell, DecisionTable, Multiple, OperatorFile, Rule
 from hccl_py.selection.tables.cann_2026_08.a3_others import OTHERS
-from hccl_py.selection.tables.cann_2026_08.files import (
-    AG,
+from hccl_py.selection.tables.cann_2026_08.shared_rows import (
     AG_SINGLE,
-    AR,
     AR_SINGLE,
-    RS,
     RS_SINGLE,
 )
 from hccl_py.selection.tables.cells import (
+    AG,
     AIV,
     ANY_ORDER,
+    AR,
     EVEN,
     FIXED_ORDER,
     GRAPH,
@@ -37,6 +36,7 @@ from hccl_py.selection.tables.cells import (
     ONE_POD,
     ONE_SERVER,
     OP_BASE,
+    RS,
     UNEVEN,
     UNEVEN_PODS,
     at_most,
@@ -372,11 +372,9 @@ _REDUCE_SCATTER = (
     RS.take("ReduceScatterComm", "591-593"),
 )
 
-TABLE_910_93 = DecisionTable(
-    {
-        "all_reduce": _ALL_REDUCE,
-        "all_gather": _ALL_GATHER,
-        "reduce_scatter": _REDUCE_SCATTER,
-        **OTHERS,
-    }
-)
+TABLE_910_93: DecisionTable = {
+    "all_reduce": _ALL_REDUCE,
+    "all_gather": _ALL_GATHER,
+    "reduce_scatter": _REDUCE_SCATTER,
+    **OTHERS,
+}

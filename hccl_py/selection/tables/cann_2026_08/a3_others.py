@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.selection.rules import Cell, Multiple, Rule
-from hccl_py.selection.tables.cann_2026_08.files import (
-    A2A,
-    AGV,
-    BC,
+from hccl_py.selection.tables.cann_2026_08.shared_rows import (
     POINT_TO_POINT,
-    RE,
     RE_SINGLE,
-    RSV,
-    SC,
     SC_SINGLE,
     STAGED,
-    exchange,
 )
 from hccl_py.selection.tables.cells import (
+    A2A,
+    AGV,
     AIV,
+    BC,
     GRAPH,
     HCCS,
     KEEP_RINGS,
@@ -33,10 +29,14 @@ from hccl_py.selection.tables.cells import (
     ONE_POD,
     ONE_SERVER,
     OP_BASE,
+    RE,
+    RSV,
+    SC,
     SINGLE,
     UNEVEN,
     UNEVEN_PODS,
     at_most,
+    exchange,
     per,
 )
 

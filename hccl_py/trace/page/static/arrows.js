@@ -18,7 +18,7 @@ export function arrowsOf(state) {
   return [...found.values()];
 }
 
-/** What a task waited for: its own post, or that of the last wait before it on its stream. */
+/** The post that a task waited for: its own, or that of the last wait before it on its stream. */
 function followBack(scene, bar, depth, found) {
   let at = bar;
   for (let steps = 0; steps < depth && found.size < MOST; steps++) {
@@ -31,7 +31,7 @@ function followBack(scene, bar, depth, found) {
   }
 }
 
-/** What waits for a task: the posts behind it on its stream, up to the next wait. */
+/** The posts behind a task on its stream, up to the next wait: other tasks wait for these. */
 function followOn(scene, bar, depth, found) {
   let border = [bar];
   for (let steps = 0; steps < depth && border.length; steps++) {

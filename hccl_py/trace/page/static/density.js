@@ -1,11 +1,11 @@
-/** What a lane does in every pixel of a stretch of time, however many tasks that is. */
+/** The work of a lane in every pixel of a stretch of time, for any number of tasks. */
 
 import { SUMS, firstAbove, nextAbove } from './scene.js';
 
 /**
  * Walk the bars of a lane from left to right: `wide(bar, x0, x1)` for bars that can be seen one by
  * one, `narrow(x0, x1, first, stop)` for runs of bars that share pixels. Calls are bounded by the
- * width in pixels, whatever the number of bars: runs are passed by a search, not one by one.
+ * width in pixels, not with the number of bars: a search passes runs, not a loop over bars.
  */
 export function walkLane(scene, lane, view, width, wide, narrow) {
   const { start_us, end_us } = scene.bars;
@@ -93,7 +93,7 @@ export function shares(scene, lanes, view, width, cell) {
   return found;
 }
 
-/** What travels on connections, from setting out to arriving. */
+/** RDMA writes on connections, from setting out to arriving. */
 function addConnections(found, scene, connections, from, span, cells) {
   const { effect_us } = scene.bars;
   let k = firstAbove(connections.latest, from, 0, connections.bars.length);

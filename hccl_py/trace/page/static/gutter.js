@@ -120,7 +120,7 @@ export class Gutter {
     );
   }
 
-  /** How many ranks do the same at the same times, and are hidden for it. */
+  /** The number of ranks that do the same at the same times, and are hidden for it. */
   #alike({ scene, k }, toggled) {
     const rank = scene.ranks[k];
     const others = scene.alike.get(rank);

@@ -6,7 +6,7 @@ import { languageName } from './words.js';
 
 export function installHook(state, page, opened) {
   const hook = {
-    /** What is on the screen, as plain values. */
+    /** The contents of the screen, as plain values. */
     state: () => ({
       scenes: state.scenes.map((scene) => ({
         title: scene.header.title,
@@ -57,7 +57,7 @@ export function installHook(state, page, opened) {
         }
       );
     },
-    /** What memory holds on a rank at the cursor: [buffer, start, stop, origins]. */
+    /** The contents of a rank's memory at the cursor: [buffer, start, stop, origins]. */
     memory: () => page.memoryHeld(),
     /** The cells of the heat map. */
     traffic: () => page.trafficShown(),

@@ -21,7 +21,7 @@ export class LaneCanvas {
     this.texts = new Map();
     this.width = 1;
     this.height = 1;
-    /** How many milliseconds the last picture took. */
+    /** Milliseconds that the last picture took. */
     this.lastDraw = 0;
     this.draws = 0;
   }
@@ -38,7 +38,7 @@ export class LaneCanvas {
     return this.state.view.from + x / this.scale;
   }
 
-  /** Where a row is on the screen. */
+  /** The place of a row on the screen. */
   top(row) {
     const { rows, scroll } = this.state;
     return row.pinned ? row.y : rows.pinnedHeight + row.y - scroll;
@@ -234,7 +234,7 @@ export class LaneCanvas {
     return width;
   }
 
-  /** What a folded rank's streams do, together: work stacked from the bottom, the mean of them. */
+  /** The work of a folded rank's streams together: stacked from the bottom, the mean of them. */
   #drawSummary(context, row, top) {
     const { scene, k } = row;
     const { colours } = this.state.theme;
@@ -296,7 +296,7 @@ export class LaneCanvas {
     return length > 0 ? `${text.slice(0, length)}…${end}` : '';
   }
 
-  /** What is under way on a rank's connections: one row each for what overlaps. */
+  /** The writes under way on a rank's connections: those that overlap in a row each. */
   #drawConnections(context, row, top) {
     const { scene } = row;
     const { colours } = this.state.theme;

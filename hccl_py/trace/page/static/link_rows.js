@@ -3,7 +3,7 @@
 import { formatShare, formatTime } from './format.js';
 import { t } from './words.js';
 
-/** How many equal spans of time the load of a link is given by. */
+/** The number of equal spans of time for which a link's load is given. */
 function spansOf(links) {
   return links.load.length / links.share.length;
 }
@@ -32,7 +32,7 @@ export function drawLink(lanes, context, row, top) {
   }
 }
 
-/** What the tooltip says of a link at a place of the canvas; null where there is none. */
+/** The tooltip's text about the link at a place of the canvas; null where there is none. */
 export function linkAt(lanes, { x, y }) {
   const row = lanes.rowAt(y);
   if (row?.kind !== 'link') return null;

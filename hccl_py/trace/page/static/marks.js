@@ -1,4 +1,4 @@
-/** What is marked on the lanes: critical path, tasks found, findings, selection, arrows, cursor. */
+/** Marks on the lanes: critical path, tasks found, findings, selection, arrows, cursor. */
 
 import { arrowsOf } from './arrows.js';
 import { firstAbove, nextAbove } from './scene.js';
@@ -14,7 +14,7 @@ export function drawMarks(lanes, context, rows) {
   drawCursor(lanes, context);
 }
 
-/** Where a bar is on the screen; null where its row is not shown. */
+/** The place of a bar on the screen; null where its row is not shown. */
 export function boxOf(lanes, scene, bar) {
   const row = lanes.state.rows.showing(scene, scene.bars.lane[bar]);
   if (!row) return null;

@@ -1,4 +1,4 @@
-/** What a rank's memory holds after some of its changes. */
+/** The contents of a rank's memory after some of its changes. */
 
 import { firstAbove } from './scene.js';
 
@@ -23,7 +23,7 @@ export class RankMemory {
     }
   }
 
-  /** How many of the rank's changes have taken effect at a moment. */
+  /** The number of the rank's changes that have taken effect at a moment. */
   countAt(at) {
     return Math.max(this.before, firstAbove(this.times, at + 1e-9, 0, this.times.length));
   }

@@ -58,7 +58,7 @@ export class Minimap {
     return ((at - least) / (most - least)) * this.width;
   }
 
-  /** Which part of the window a pointer is at: an edge, the inside, or the outside. */
+  /** The part of the window at a pointer: an edge, the inside, or the outside. */
   #partAt(event) {
     const x = event.clientX - this.canvas.getBoundingClientRect().left;
     const from = this.#x(this.state.view.from);

@@ -53,7 +53,7 @@ export function phaseName(scene, label, round) {
   return scene.header.rounds > 1 && round >= 0 ? `${round + 1} · ${name}` : name;
 }
 
-/** What the tooltip says of the phase at a place of the canvas; null where there is none. */
+/** The tooltip's text about the phase at a place of the canvas; null where there is none. */
 export function phaseAt(lanes, { x, y }) {
   const row = lanes.rowAt(y);
   if (row?.kind !== 'head' || lanes.state.rows.isFolded(row.scene, row.k)) return null;

@@ -1,4 +1,4 @@
-/** Phases of a whole schedule: all runs of tasks with one label in one round, on whatever stream. */
+/** Phases of a whole schedule: all runs of tasks with one label in one round, on any stream. */
 
 /**
  * @returns {Map<string, {label: string, round: number, begin: number, end: number, lanes: number}>}

@@ -1,4 +1,4 @@
-/** Which rows stand below each other: ranks with their lanes, folded, pinned, alike ones hidden. */
+/** The rows from top to bottom: ranks with their lanes, folded, pinned, alike ones hidden. */
 
 export const HEAD = 24;
 export const LANE = 22;

@@ -1,6 +1,6 @@
 /** One schedule: its columns as they came, and what drawing and searching need besides. */
 
-/** What a task keeps its stream busy with; the order of the page's kinds in `header.kinds`. */
+/** Kinds of work that keep a stream busy; the order of the page's kinds in `header.kinds`. */
 export const CLASSES = ['copy', 'transfer', 'reduce', 'compute', 'wait', 'post', 'stuck'];
 export const COPY = 0;
 export const TRANSFER = 1;
@@ -62,7 +62,7 @@ export function nextAbove(values, bound, low, high) {
   return firstAbove(values, bound, low, Math.min(last, high));
 }
 
-/** Where the largest values are, the largest first. */
+/** The places of the largest values, the largest first. */
 export function largest(values, count) {
   return Array.from(values.keys())
     .sort((a, b) => values[b] - values[a] || a - b)
@@ -153,7 +153,7 @@ export class Scene {
     });
   }
 
-  /** What tells it from another scene: title, and what recorded it. */
+  /** The scene's name beside another one: its title, and the executor that recorded it. */
   get name() {
     const [, executor] = this.header.facts.find(([name]) => name === 'executor') ?? [];
     return executor ? `${this.header.title} · ${executor}` : this.header.title;
@@ -214,7 +214,7 @@ function memoryOf(header, column) {
   };
 }
 
-/** What travels on connections, by lane: bars in the order in which they set out, and in which of
+/** RDMA writes on connections, by lane: bars in the order in which they set out, and in which of
  *  the lane's rows each is drawn, so that none hides another. */
 function connectionsOf(scene) {
   const { connection, end_us, effect_us } = scene.bars;

@@ -88,7 +88,7 @@ export class SearchBox {
   }
 }
 
-/** Tasks in the order in which they start; more than anybody steps through stay lane by lane. */
+/** Tasks in the order in which they start; too many to step through stay lane by lane. */
 function inTime(scene, bars) {
   if (bars.length > MOST_SORTED) return bars;
   const { start_us } = scene.bars;

@@ -1,4 +1,4 @@
-/** What the user looks at: one place that all parts of the page read and are told changes of. */
+/** The user's view: one place that all parts of the page read and are told changes of. */
 
 import { Rows } from './rows.js';
 import { View } from './view.js';

@@ -81,7 +81,7 @@ export class CriticalView {
     ];
   }
 
-  /** What kinds of task the path is made of. */
+  /** The kinds of task on the path. */
   #drawShares() {
     const { scene } = this;
     const { bar, begin_us, end_us } = scene.critical;

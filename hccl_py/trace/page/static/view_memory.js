@@ -219,7 +219,7 @@ export class MemoryView {
     context.fillText(text, x + width / 2 - wide / 2, y + STRIP / 2 + 0.5);
   }
 
-  /** Where data lies in the input that it is from, unless that is at the same place. */
+  /** The place of data in the input that it is from, unless it is the same place. */
   #movedFrom(origins, { start, offset }) {
     if (!origins.length || offset <= 0 || offset === start) return null;
     const from = t('memory_offset', { offset: formatBytes(offset) });

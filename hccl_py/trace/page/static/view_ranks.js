@@ -1,4 +1,4 @@
-/** How long each rank works, waits and has nothing to do. */
+/** The time that each rank works, waits and is idle. */
 
 import { List } from './list.js';
 import { LETTERS, markOf } from './mark.js';

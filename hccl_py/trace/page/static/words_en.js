@@ -1,4 +1,4 @@
-/** What the page says in English; {names} are filled in. */
+/** The page's texts in English; {names} are filled in. */
 export const ENGLISH = {
   language: '中文',
   language_title: 'Chinese (L)',

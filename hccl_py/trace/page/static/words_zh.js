@@ -1,4 +1,4 @@
-/** What the page says in Chinese. */
+/** The page's texts in Chinese. */
 export const CHINESE = {
   language: 'English',
   language_title: '英文 (L)',

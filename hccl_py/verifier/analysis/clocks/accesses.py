@@ -1,8 +1,7 @@
-"""The last accesses to every interval of memory, and those that are in no order with them.
+"""The last accesses to every interval of memory, and the accesses in no order with them.
 
-Of every interval of memory the loop keeps the last write, the atomic reductions since, and the
-reads since. An access is compared with these only: all older ones happen before them or were
-reported.
+For every interval the loop keeps the last write, the atomic reductions since, and the reads since.
+An access is compared with these only: all older ones happen before them or were reported.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from hccl_py.verifier.analysis.clocks.arrays import (
     FREE,
     LISTS,
     STATUS,
+    AccessedIntervals,
     ClockState,
     DependencyGraph,
     Int32s,
-    Touched,
 )
 from hccl_py.verifier.analysis.clocks.emissions import (
     BESIDE_READ,
@@ -41,7 +40,7 @@ def _push(s: ClockState, heads: Int32s, interval: int, node: int) -> None:
 
 
 def _clear(s: ClockState, heads: Int32s, interval: int) -> None:
-    """Give an interval's list back."""
+    """Free an interval's list."""
     entry = heads[interval]
     while entry >= 0:
         following = s.list_next[entry]
@@ -52,6 +51,7 @@ def _clear(s: ClockState, heads: Int32s, interval: int) -> None:
 
 
 def _read(g: DependencyGraph, s: ClockState, interval: int, node: int, holder: int) -> None:
+    """Compare a read with the last write and the reductions since, and keep it."""
     early = s.writer[interval]
     if early >= 0 and not is_before(g, s, early, holder):
         emit(s, BESIDE_READ, early, node, interval)
@@ -63,7 +63,7 @@ def _read(g: DependencyGraph, s: ClockState, interval: int, node: int, holder: i
         entry = s.list_next[entry]
     entry = s.readers[interval]
     if entry >= 0 and s.event_chain[s.list_node[entry]] == holder:
-        s.list_node[entry] = node
+        s.list_node[entry] = node  # a later read of the same chain stands for both
     else:
         _push(s, s.readers, interval, node)
 
@@ -83,7 +83,7 @@ def _beside_readers(
 
 
 def write(g: DependencyGraph, s: ClockState, interval: int, node: int, holder: int) -> None:
-    """Compare a write with all accesses since the last one before it, and keep it instead."""
+    """Compare a write with the last write and all accesses since, and keep it instead of them."""
     early = s.writer[interval]
     if early >= 0 and not is_before(g, s, early, holder):
         emit(s, BESIDE_WRITE, early, node, interval)
@@ -100,41 +100,45 @@ def write(g: DependencyGraph, s: ClockState, interval: int, node: int, holder: i
 
 
 def _add(
-    g: DependencyGraph, t: Touched, s: ClockState, interval: int, node: int, holder: int
+    g: DependencyGraph, a: AccessedIntervals, s: ClockState, interval: int, node: int, holder: int
 ) -> None:
-    """An atomic reduction: unordered ones that are alike may only differ in rounding."""
+    """Compare an atomic reduction with the accesses so far, and keep it. Unordered ones of the same
+    op and data type are right, but for rounding.
+    """
     early = s.writer[interval]
     if early >= 0 and not is_before(g, s, early, holder):
         emit(s, BESIDE_WRITE, early, node, interval)
     _beside_readers(g, s, interval, node, holder)
-    mine = t.move[node % g.rows]
+    mine = a.move[node % g.rows]
     entry = s.reducers[interval]
     while entry >= 0:
         early = s.list_node[entry]
         if not is_before(g, s, early, holder):
-            other = t.move[early % g.rows]
-            both_rdma = t.how[other] == ATOMIC_RDMA and t.how[mine] == ATOMIC_RDMA
-            if both_rdma or t.alike[other] != t.alike[mine]:
+            other = a.move[early % g.rows]
+            both_rdma = a.how[other] == ATOMIC_RDMA and a.how[mine] == ATOMIC_RDMA
+            if both_rdma or a.alike[other] != a.alike[mine]:
                 emit(s, BESIDE_WRITE, early, node, interval)
-            elif t.rounds[mine]:
+            elif a.rounds[mine]:
                 emit(s, UNORDERED_SUM, early, node, interval)
         entry = s.list_next[entry]
     _push(s, s.reducers, interval, node)
 
 
-def move_data(g: DependencyGraph, t: Touched, s: ClockState, node: int, holder: int) -> None:
+def move_data(
+    g: DependencyGraph, a: AccessedIntervals, s: ClockState, node: int, holder: int
+) -> None:
     """Compare what a move reads and writes with the accesses before it."""
-    move = t.move[node % g.rows]
+    move = a.move[node % g.rows]
     if move < 0:
         return
     is_odd = node // g.rows % 2 == 1
-    first = t.src_odd[move] if is_odd else t.src[move]
-    for interval in range(first, first + t.src_stop[move] - t.src[move]):
+    first = a.src_odd[move] if is_odd else a.src[move]
+    for interval in range(first, first + a.src_stop[move] - a.src[move]):
         _read(g, s, interval, node, holder)
-    first = t.dst_odd[move] if is_odd else t.dst[move]
-    for interval in range(first, first + t.dst_stop[move] - t.dst[move]):
-        if t.how[move] >= ATOMIC:
-            _add(g, t, s, interval, node, holder)
+    first = a.dst_odd[move] if is_odd else a.dst[move]
+    for interval in range(first, first + a.dst_stop[move] - a.dst[move]):
+        if a.how[move] >= ATOMIC:
+            _add(g, a, s, interval, node, holder)
         else:
             write(g, s, interval, node, holder)
 

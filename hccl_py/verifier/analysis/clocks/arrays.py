@@ -1,4 +1,15 @@
-"""The columns that the loop reads, changes and emits."""
+"""The columns that the loop reads, changes and emits.
+
+Functions of the loop name them by a letter each:
+
+    g   DependencyGraph     the nodes and the order that is known beforehand; never changed
+    a   AccessedIntervals   the memory that each node touches; never changed
+    s   ClockState          clocks and last accesses; changed at every node
+
+`node` is a task of one copy of the op, or a call of the caller (unrolled.py). A `chain` is a
+stream, or the traffic of one stream on one RDMA connection, and `place` a position on it. A
+`holder` owns a clock: a chain, or a post under way.
+"""
 
 from __future__ import annotations
 
@@ -12,32 +23,37 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 COPY, PLAIN, ATOMIC, ATOMIC_RDMA = 0, 1, 2, 3
-"""How a move writes: a copy; a reduction that reads and writes; one that hardware makes atomic,
-over SDMA or over RDMA. No source says that two over RDMA are atomic with each other.
+"""Kinds of writes: a copy; a reduction that reads and writes; one that hardware makes atomic, over
+SDMA or over RDMA. No source says that two over RDMA are atomic with each other.
 """
 
 ENOUGH, WIDTH, SLOTS, LISTS, EMITTED = 0, 1, 2, 3, 4
-"""How the loop ended: well, or because an array was too small."""
+"""Ends of the loop: success, or the kind of array that was too small."""
 
 NONE = 2**31 - 1
-"""No wait: a post that comes after all those that the walk has met before it."""
+"""No wait: the post comes after all waits that the walk has met before it."""
 
 FREE, EMISSIONS, STATUS = 0, 1, 2
-"""Places in ClockState.counts: head of the free list nodes, emissions so far, how it ended."""
+"""Places in ClockState.counts: head of the free list nodes, emissions so far, end of the loop."""
 
 
 class DependencyGraph(NamedTuple):
-    """Nodes in walk order and by queue, and what order depends on.
+    """Nodes in walk order and by queue, with all that their order depends on.
 
-    By node: kind, chain, place on it, cell, chain of the RDMA connection it issues on (-1: none)
-    and the end of that connection. By end: the first chain of its connection. By such a chain: its
-    stream, and where its issues begin. By chain: the number of its rank among the `mains` that
-    clocks know, whether it is a main stream, where its records of folding begin. By queue: its
-    chain (-1: none) and how many nodes a copy has there.
+    The walk is `order`. Queue q holds nodes[first[q] : first[q + 1]].
 
-    Where notifies count posts (`counts`), those that several streams post or wait for are `shared`
-    (by cell: their number, or -1), each with its posts and waits of all copies, in walk order, and
-    how many streams post it. The clock of the k-th such post is kept by holder `shared_base` + k.
+    by node    queue, kind, chain, place on the chain, cell; conn: the chain of the RDMA connection
+               that it issues on (-1: none); end: the transport end of that connection
+    by end     conn_first: the first chain of its connection
+    by chain   home: the number of its rank among the `mains` that clocks know; is_main;
+               record_first: the beginning of its fold records; stream_of_conn and issue_first: for
+               a connection, its stream and the beginning of its issues
+    by queue   chain_of_queue (-1: none), length_of_queue: nodes of one copy
+
+    Where notifies count posts (`counts`), a cell that several streams post or wait for is `shared`,
+    by cell its number k or -1. Its posts are shared_posts[shared_first[k] : shared_first[k + 1]],
+    of all copies in walk order, from `shared_posters[k]` streams; its waits likewise. The clock of
+    shared_posts[i] belongs to holder `shared_base` + i.
     """
 
     order: Int32s
@@ -73,10 +89,14 @@ class DependencyGraph(NamedTuple):
     shared_base: int
 
 
-class Touched(NamedTuple):
-    """Which intervals a node touches. By row: its move or -1. By move: intervals, where they begin
-    in odd calls, how it writes, which reductions are alike, whether their order shows. By rank: the
-    caller's intervals of IN and OUT.
+class AccessedIntervals(NamedTuple):
+    """The intervals of memory that nodes access.
+
+    by row    move: the number of its move, or -1
+    by move   src .. src_stop and dst .. dst_stop: its intervals; src_odd and dst_odd: their
+              beginning in odd copies, where buffers alternate; how it writes; alike: equal for
+              reductions of one op and data type; rounds: whether their order shows in the result
+    by rank   into .. into_stop and out .. out_stop: the caller's intervals of IN and OUT
     """
 
     move: Int32s
@@ -96,11 +116,32 @@ class Touched(NamedTuple):
 
 
 class ClockState(NamedTuple):
-    """What the loop changes. Holders of clocks are the chains, then the posts of shared cells, then
-    slots for other posts under way. `prior_...` are the records of the pass before; `has_clock` is
-    1 where the clock of a shared cell's post is from there, 2 where it is of this pass.
-    `may_overtake` has, for each of these posts, the first wait that it may come before, by what the
-    pass is given, and `overtakes` by what it finds.
+    """The arrays that the loop changes.
+
+    Clocks, by holder: first the chains, then the posts of shared cells, then slots for other posts
+    under way. `dense[holder, k]` is the last place of the k-th main stream that is known to be
+    over, -1 for none. The sparse part, sorted by chain, is sparse_chain and sparse_place from
+    `sparse_first[holder]` on, `width[holder]` entries.
+
+    Folds, by chain, from `record_first` on: `records[chain]` pairs of which the k-th says that a
+    clock that knows the main stream up to `record_main` knows this chain up to `record_upto`. Both
+    columns grow. `prior_...` are those of the pass before.
+
+    Posts under way: `slot_of_cell`, or `slot_of_post` where notifies count; `free_slots[0]` free
+    ones follow its first entry. By shared cell: `waits_seen`, and `posts_over` (the posts before it
+    are known to be over). By shared post: `has_clock` (1: a clock of the pass before, 2: one of
+    this pass), `may_overtake` and `overtakes`: the first wait that the post may come before, as the
+    pass is given it and as it finds it. `wait_number[wait]` is k where it is the k-th for certain.
+
+    Accesses, by interval: `writer` is the last write, `readers` and `reducers` head the lists
+    (list_node, list_next) of reads and atomic reductions since. `event_chain` and `event_place`
+    are, by node, the chain and place at which its access is over.
+
+    By cell: `last_wait`. By connection: `conn_place`, and `issue_place`, its issues' places on
+    their stream. By end: `issue_of_end`, the last issue. By wait: `post_of_wait`, and `is_implied`,
+    whether its post was known to be over without it. `started[chain]` is the last copy for which
+    NOT_STARTED was emitted; `met[k]` is main k's dense clock at its end of the first copy.
+    `met_by`, `chain_met_by`, `candidates`, `values` and `scratch` are working space.
     """
 
     dense: Int32s

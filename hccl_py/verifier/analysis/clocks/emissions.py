@@ -1,6 +1,4 @@
-"""What the loop emits: pairs of nodes that are in no order, each with an interval of memory where
-there is one.
-"""
+"""The loop's findings: pairs of nodes in no order, and for accesses the interval of memory."""
 
 from __future__ import annotations
 
@@ -8,10 +6,10 @@ from hccl_py.verifier.analysis.clocks.arrays import EMISSIONS, EMITTED, STATUS, 
 
 BESIDE_READ, BESIDE_WRITE, UNORDERED_SUM, REUSE = 0, 1, 2, 3
 OVERRUN, TWO_WAITS, CONNECTION, NOT_STARTED, NOT_JOINED = 4, 5, 6, 7, 8
-"""What is emitted, with two nodes, the earlier in the walk first. A read and a write, two writes,
-or two atomic sums are in no order; a write follows an RDMA read that is issued but not over; a post
-may find its notify still set; two waits of one notify are in no order, or two issues on one
-connection; a sub stream works before its main, or after it.
+"""Kinds of emissions, each with two nodes, the earlier in the walk first. A read and a write, two
+writes, or two atomic sums are in no order; a write follows an RDMA read that is issued but not
+over; a post may find its notify still set; two waits of one notify are in no order, or two issues
+on one connection; a sub stream works before its main, or after it.
 """
 
 

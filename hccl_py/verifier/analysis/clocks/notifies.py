@@ -1,14 +1,15 @@
-"""What a post hands on, and what a wait learns from the posts that it may have taken.
+"""The knowledge that posts carry to waits.
 
-There is no clock per task: a post carries a copy of its stream's until its wait has merged it.
+There is no clock per task: a post carries a copy of its stream's clock until its wait has merged
+it.
 
-A notify that counts is taken once for each post, so its k-th wait is in order behind whatever is
-before all but k - 1 of the posts that may come before it: one stream's k-th post and all before
-that, and of the posts of several streams what is certain, whichever come first. Posts that the walk
-meets later are taken to come after the wait. When one of them turns out not to know the wait, the
-loop is run again, with that one among those that may come first, and the clock that the pass before
-has found for it; until a pass finds what it was given. Then everything holds: whatever run broke an
-order first would have to have broken another one before.
+A notify that counts is taken once for each post. Where one stream posts it, its k-th wait comes
+after the k-th post. Where several do, which posts the wait has taken is open: it comes after
+everything that precedes all but k - 1 of the posts that may come before it, as k posts cannot avoid
+all of those. Posts that the walk meets later are assumed to come after the wait. When one of them
+turns out not to know the wait, the loop is run again with that post among the candidates and the
+clock that the last pass has found for it, until a pass finds what it was given. Such a result is
+sound: a run that broke one of its orders first would have had to break another one before.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ IN_A_ROW = 64
 
 
 def post_notify(g: DependencyGraph, s: ClockState, node: int, holder: int) -> None:
-    """Let a post take a clock with it: what its chain knows, and the chain up to here."""
+    """Give a post a clock to carry: its chain's, and the chain up to here."""
     cell = g.cell[node]
     if g.counts:
         slot = s.slot_of_post[node]  # of a shared cell it has one from the start
@@ -59,15 +60,15 @@ def post_notify(g: DependencyGraph, s: ClockState, node: int, holder: int) -> No
 
 
 def _first_unknown_wait(g: DependencyGraph, s: ClockState, cell: int, slot: int) -> int:
-    """Return the first of the waits so far that a post of theirs does not know: it may come before
-    it; NONE where it knows all.
+    """Return the number of the first wait so far that a post of a shared cell does not know, and
+    may therefore come before; NONE where it knows all.
     """
     found, at = NONE, s.waits_seen[cell] - 1
     while at >= 0:
         wait = g.shared_waits[g.shared_wait_first[cell] + at]
         if not knows(g, s, slot, g.chain[wait], g.place[wait]):
             found = at
-        elif s.wait_number[wait] == at + 1:  # which knows all before it
+        elif s.wait_number[wait] == at + 1:  # this wait knows all before it
             break
         at -= 1
     return int(found)
@@ -83,7 +84,9 @@ def _free_slot(s: ClockState) -> int:
 
 
 def wait_for_notify(g: DependencyGraph, s: ClockState, node: int, post: int, holder: int) -> None:
-    """Let a wait learn what its post has taken with it, or what those have that may be it."""
+    """Merge into a wait's clock the one that its post carries; of a shared cell, the knowledge that
+    all posts have in common that may be its own.
+    """
     cell = g.cell[node]
     if g.counts and g.shared[cell] >= 0:
         _wait_for_some(g, s, node, holder)
@@ -104,8 +107,10 @@ def wait_for_notify(g: DependencyGraph, s: ClockState, node: int, post: int, hol
 
 
 def _wait_for_some(g: DependencyGraph, s: ClockState, node: int, holder: int) -> None:
-    """A wait of a shared cell, the k-th for certain, learns what all but k - 1 of the posts know
-    that are not certain to come after it.
+    """Let a wait of a shared cell, the k-th for certain, learn what all but k - 1 of its candidate
+    posts know: for every chain, the k-th least of the places up to which they know it.
+
+    Costs candidates × k for each main stream, and for each chain in a candidate's sparse part.
     """
     cell = g.shared[g.cell[node]]
     number = _number_of_wait(g, s, node, cell, holder)
@@ -116,6 +121,7 @@ def _wait_for_some(g: DependencyGraph, s: ClockState, node: int, holder: int) ->
         for c in range(n):
             s.values[c] = s.dense[s.candidates[c], k]
         s.dense[holder, k] = max(s.dense[holder, k], _kth_least(s, n, number))
+    # The sparse parts: each chain once, at the first candidate that has it.
     rank = g.home[holder] if g.is_main[holder] else -1
     for c in range(n):
         first = s.sparse_first[s.candidates[c]]
@@ -137,11 +143,11 @@ def _wait_for_some(g: DependencyGraph, s: ClockState, node: int, holder: int) ->
 def _posts_to_come(
     g: DependencyGraph, s: ClockState, node: int, cell: int, holder: int, number: int
 ) -> tuple[int, int]:
-    """Collect the posts that may come before a wait and are not over anyway; return how many of
-    them it needs, and how many there are.
+    """Collect as `candidates` the posts that may come before a wait and are not known to be over;
+    return the number of them that the wait needs, and their number.
     """
     at, stop = g.shared_first[cell], g.shared_first[cell + 1]
-    if s.wait_number[node] == s.waits_seen[cell]:  # it knows what all waits before it know
+    if s.wait_number[node] == s.waits_seen[cell]:  # it knows all that the waits before it know
         number -= s.posts_over[cell] - at
         at = s.posts_over[cell]
     n, over, streams = 0, at, 0
@@ -155,8 +161,8 @@ def _posts_to_come(
             s.candidates[n] = g.shared_base + at
             n += 1
         elif s.may_overtake[at] < s.waits_seen[cell]:
-            number -= 1  # it may come first, and nobody says what it knows
-        elif s.met_by[g.queue[post]] != node:  # it comes later, and so do all behind it
+            number -= 1  # it may come first, and its clock is not known
+        elif s.met_by[g.queue[post]] != node:  # it comes later, as all posts behind it do
             s.met_by[g.queue[post]] = node
             streams += 1
         at += 1
@@ -165,14 +171,16 @@ def _posts_to_come(
 
 
 def _number_of_wait(g: DependencyGraph, s: ClockState, node: int, cell: int, holder: int) -> int:
-    """Return the how manieth wait of a shared cell this is at least: 1 + those known to be over."""
+    """Return the least number of a wait among those of its shared cell: 1 + those known to be
+    over.
+    """
     number, at = 1, s.waits_seen[cell] - 1
     first = g.shared_wait_first[cell]
     while at >= 0:
         earlier = g.shared_waits[first + at]
         if not knows_node(g, s, holder, earlier):
             emit(s, TWO_WAITS, earlier, node, -1)
-        elif s.wait_number[earlier] == at + 1:  # which knows all before it
+        elif s.wait_number[earlier] == at + 1:  # this wait knows all before it
             number += at + 1
             break
         else:
@@ -184,9 +192,9 @@ def _number_of_wait(g: DependencyGraph, s: ClockState, node: int, cell: int, hol
 
 
 def _kth_least(s: ClockState, n: int, k: int) -> int:
-    """Return the k-th least of the first n values, which change places."""
+    """Return the k-th least of the first n `values`, reordering them."""
     sign, steps = 1, k
-    if 2 * k > n + 1:  # look for it among the greatest
+    if 2 * k > n + 1:  # shorter from the greatest down
         sign, steps = -1, n - k + 1
     for at in range(steps):
         least = at
@@ -198,7 +206,9 @@ def _kth_least(s: ClockState, n: int, k: int) -> int:
 
 
 def _imply_earlier(g: DependencyGraph, s: ClockState, node: int, slot: int) -> None:
-    """Nothing happens between waits in a row: what a later one brings, an earlier one need not."""
+    """Mark earlier waits of the same row of waits as implied where this one's post brings what
+    theirs bring: nothing happens between waits in a row.
+    """
     at = g.first[g.queue[node]] + g.place[node] - 1
     stop = max(g.first[g.queue[node]] - 1, at - IN_A_ROW)
     while at > stop and g.kind[g.nodes[at]] == WAIT:

@@ -1,11 +1,10 @@
-"""What a chain knows to be over of the other chains: a vector clock, in two parts.
+"""Vector clocks: for every chain, the last place of every other chain that it knows to be over.
 
-Every chain has a clock, the last position of every other chain that it knows to be over. A clock
-has a dense part, one entry per main stream, and a sparse one for the other chains. When a main
-stream learns of a chain of its own rank (a sub stream that it joins, a DataAck), that knowledge is
-folded into the main's position: who knows the main from there on knows the chain. So sparse parts
-hold only what is under way, and there is no clock per task: a post carries a copy until its wait
-has merged it.
+A clock has a dense part, one entry per main stream, and a sparse one for the other chains. When a
+main stream learns of a chain of its own rank (a sub stream that it joins, a DataAck), that
+knowledge is folded into the main's place: a clock that knows the main from there on knows the
+chain, too. So sparse parts hold only chains under way, and there is no clock per task: a post
+carries a copy until its wait has merged it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,9 @@ from hccl_py.verifier.analysis.clocks.arrays import (
 
 
 def last_up_to(values: Int32s, first: int, stop: int, limit: int) -> int:
-    """Return where the last of sorted values[first:stop] up to `limit` is; first - 1 for none."""
+    """Return the index of the last of sorted values[first:stop] up to `limit`; first - 1 for
+    none.
+    """
     low, high = first, stop
     while low < high:
         middle = (low + high) // 2
@@ -32,8 +33,8 @@ def last_up_to(values: Int32s, first: int, stop: int, limit: int) -> int:
 
 
 def _folded_place(g: DependencyGraph, s: ClockState, chain: int, main: int, is_prior: bool) -> int:
-    """Return up to where who knows a main stream up to `main` knows the chain through it, in this
-    pass or in the one before.
+    """Return the place of a chain that follows from knowing its main stream up to `main`, by the
+    folds of this pass or of the one before; -1 for none.
     """
     first = g.record_first[chain]
     if is_prior:
@@ -44,7 +45,7 @@ def _folded_place(g: DependencyGraph, s: ClockState, chain: int, main: int, is_p
 
 
 def _is_prior(g: DependencyGraph, s: ClockState, holder: int) -> bool:
-    """Whether a clock is of the pass before: that of a post which this one has not met."""
+    """True if a clock is of the pass before: of a shared cell's post that this pass has not met."""
     at = holder - g.shared_base
     return 0 <= at < len(g.shared_posts) and s.has_clock[at] < 2
 
@@ -62,18 +63,18 @@ def known_place(g: DependencyGraph, s: ClockState, holder: int, chain: int) -> i
 
 
 def knows(g: DependencyGraph, s: ClockState, holder: int, chain: int, place: int) -> bool:
-    """Whether a clock says that a chain is over up to a place."""
+    """True if a clock knows that a chain is over up to a place."""
     return known_place(g, s, holder, chain) >= place
 
 
 def is_before(g: DependencyGraph, s: ClockState, early: int, holder: int) -> bool:
-    """Whether the access of a node is over before what the holder does now."""
+    """True if a node's access is over before the holder's current one."""
     chain = s.event_chain[early]
     return chain == holder or knows(g, s, holder, chain, s.event_place[early])
 
 
 def knows_node(g: DependencyGraph, s: ClockState, holder: int, node: int) -> bool:
-    """Whether a node's stream is known to have got past it."""
+    """True if the holder knows that a node's stream has got past it."""
     return g.chain[node] == holder or knows(g, s, holder, g.chain[node], g.place[node])
 
 
@@ -99,14 +100,16 @@ def learn(g: DependencyGraph, s: ClockState, holder: int, chain: int, place: int
 
 
 def merge(g: DependencyGraph, s: ClockState, into: int, other: int, rank: int) -> None:
-    """Let a clock know what another knows; `rank` >= 0 says that it is that rank's main, which
-    folds.
+    """Raise a clock to the maximum of itself and another; `rank` >= 0 makes it that rank's main,
+    which folds entries of its own rank. Costs the dense part and both sparse parts.
     """
     for k in range(g.mains):
         if s.dense[other, k] > s.dense[into, k]:
             s.dense[into, k] = s.dense[other, k]
     if s.width[other] == 0:
         return
+    # Both sparse parts are sorted by chain: merge them into `scratch`, then copy back. i and j
+    # run over the two parts, up to n and m; k entries are kept so far.
     first = s.sparse_first[into]
     i, j, k = first, s.sparse_first[other], 0
     n, m = i + s.width[into], j + s.width[other]
@@ -123,6 +126,7 @@ def merge(g: DependencyGraph, s: ClockState, into: int, other: int, rank: int) -
         if g.home[chain] == rank:
             fold(g, s, chain, place, s.dense[into, rank])
         elif _folded_place(g, s, chain, s.dense[into, g.home[chain]], False) < place:
+            # An entry that the dense part implies through a fold is dropped.
             s.scratch[0, k] = chain
             s.scratch[1, k] = place
             k += 1
@@ -136,7 +140,7 @@ def merge(g: DependencyGraph, s: ClockState, into: int, other: int, rank: int) -
 
 
 def fold(g: DependencyGraph, s: ClockState, chain: int, place: int, main: int) -> None:
-    """Record that a main stream knows a chain of its rank from now on."""
+    """Record that a main stream knows a chain of its rank up to `place` from place `main` on."""
     last = g.record_first[chain] + s.records[chain] - 1
     if s.records[chain] and s.record_upto[last] >= place:
         return
@@ -146,7 +150,7 @@ def fold(g: DependencyGraph, s: ClockState, chain: int, place: int, main: int) -
 
 
 def copy_clock(s: ClockState, into: int, other: int) -> None:
-    """Let a clock that is free know what another knows, and no more."""
+    """Overwrite a clock with another."""
     for k in range(s.dense.shape[1]):
         s.dense[into, k] = s.dense[other, k]
     first, end, there = s.sparse_first[into], s.sparse_first[into + 1], s.sparse_first[other]

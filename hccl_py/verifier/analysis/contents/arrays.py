@@ -4,7 +4,10 @@ Memory is kept as segments. A segment says: the byte at address x holds content 
 Content r below the number of ranks is rank r's input, at the address where it lay; the others are
 sums of two contents, each with a delta of its own, made by one task. A copy passes segments on, cut
 where its source is cut; segments that continue each other become one again. In the end the content
-of an output unfolds into the input bytes that it is made of, each with how often it counts.
+of an output unfolds into the input bytes that it is made of, and the times that each counts.
+
+Functions of the loop name the columns by a letter each: `s` is the `Steps`, which never change, and
+`h` the `SegmentLists`, which do.
 """
 
 from __future__ import annotations
@@ -20,14 +23,14 @@ Int32s = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 
 UNDEFINED, GARBAGE = -1, -2
-"""Contents of memory that nobody wrote, and of what a finding has been made of already."""
+"""Contents of memory that was never written, and of memory that has a finding already."""
 
 READ, REDUCED_INTO, CLOBBERED, LOST = 0, 1, 2, 3
-"""What is noted of a move."""
+"""Kinds of notes about moves; those of `Contents`."""
 
 FREE, SUMS, NOTES, FULL, WRITTEN = 0, 1, 2, 3, 4
-"""Places in SegmentLists.counters: head of the free segments, sums, notes, whether room is full,
-segments that were written.
+"""Places in SegmentLists.counters: head of the free segments, number of sums and of notes, 1 where
+an array is full, number of segments in the log.
 """
 
 
@@ -42,7 +45,11 @@ class Sums(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The moves in order, and by move: addresses and intervals of both sides, and what it does."""
+    """The moves in order, and by move: addresses src .. src_stop and dst .. dst_stop, intervals
+    src_interval .. src_last - 1 and dst_interval .. dst_last - 1, `reduces`, `garbage` (its result
+    means nothing), and `clobberable`: the rank whose input it should read, where IN and OUT share
+    memory, else -1. Interval i begins at bounds[i].
+    """
 
     sequence: Int32s
     src: IntArray
@@ -61,8 +68,8 @@ class Steps(NamedTuple):
 
 
 class SideContents(NamedTuple):
-    """What one side of a move holds, segment by segment: where each begins in the side, its content
-    and the delta that it has at the destination. One more offset is where the side ends.
+    """The segments of one side of a move: the offset from the side's beginning, the content, and
+    the delta at the destination. One more offset ends the last one.
     """
 
     offset: IntArray
@@ -71,8 +78,13 @@ class SideContents(NamedTuple):
 
 
 class SegmentLists(NamedTuple):
-    """Segments in lists by interval; what the move under way reads, what is at its destination, and
-    what adding makes of both; sums, notes, and counters.
+    """Segments in linked lists by interval: from head[interval] along `following`, in the order of
+    their `start`, -1 at the end; each ends where the next one, or its interval, does. `writer` is
+    the move that wrote it, -1 for none. Free entries form a list, too.
+
+    `read`, `there` and `added` are the segments that the current move reads, those at its
+    destination, and their sums. `is_used` marks moves of which a byte was read. `notes` are rows of
+    (kind, move, start, stop, other move), `written` the log: (start, stop, content, delta, move).
     """
 
     head: Int32s

@@ -1,4 +1,4 @@
-"""Following the contents of memory through a program, and what is left in the end."""
+"""Following the contents of memory through a program, to the outputs at its end."""
 
 from __future__ import annotations
 
@@ -28,27 +28,14 @@ from hccl_py.verifier.analysis.contents.arrays import (
     Sums,
 )
 from hccl_py.verifier.analysis.contents.loop import run_moves
-from hccl_py.verifier.analysis.contents.sums import Made, are_sums, unfolded
+from hccl_py.verifier.analysis.contents.sums import SumOrigin, are_sums, unfolded
 from hccl_py.verifier.analysis.memory import MemoryIntervals, copied_range
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
-    """Segments in the order in which they were written: `move` put a content at bytes start ..
-    stop, shifted by delta.
-    """
-
-    move: IntArray
-    start: IntArray
-    stop: IntArray
-    content: IntArray
-    delta: IntArray
-
-
-@dataclass(frozen=True, eq=False)
 class Segments:
-    """Segments of memory in the order of their addresses: bytes start .. stop hold a content,
-    shifted by delta; `writer` is the move that wrote them last (-1: none).
+    """Segments of memory: bytes start .. stop hold a content, shifted by delta; `writer` is the
+    move that wrote them last (-1: none).
     """
 
     start: IntArray
@@ -60,24 +47,26 @@ class Segments:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What the outputs hold, and what was noted on the way.
+    """The contents of the outputs in a layout of memory, and the notes made on the way.
 
-    `undefined` has rows (move, first address, last + 1) of reads of memory that nobody wrote,
-    `into_undefined` of reductions into such, `clobbered` of reads of an input that the op itself
-    has overwritten, `lost` (move, start, stop, earlier move) of writes over what the earlier one
-    has put there and nobody has read since. `is_used` says of every move whether anything that it
-    wrote was read or is output. `written` has all that was ever written, where it was asked for.
+    `segments` are those of the outputs, in the order of their addresses.
+    `undefined` has rows (move, first address, last + 1) of reads of memory that was never written,
+    `into_undefined` of reductions into such memory, `clobbered` of reads of an input that the op
+    itself has overwritten. `lost` has rows (move, start, stop, earlier move) of writes over data of
+    an earlier move that no task has read. `is_used` marks the moves of which a byte was read or is
+    output. `written` has all segments in the order in which they were written, where it was asked
+    for.
     """
 
+    memory: MemoryIntervals
     segments: Segments
     undefined: IntArray
     into_undefined: IntArray
     clobbered: IntArray
     lost: IntArray
     is_used: Bools
-    ranks: int
     sums: Sums
-    written: Written
+    written: Segments
 
     def are_sums(
         self,
@@ -88,18 +77,18 @@ class Contents:
         *,
         again: bool = False,
     ) -> Bools:
-        """Whether content roots[k] is the reduction of all ranks' inputs, each once and at
-        base[rank] + shift[k]; `again` says that more than once is as good (max, min).
+        """Tell for each k whether content roots[k] is the reduction of all ranks' inputs, each once
+        and at base[rank] + shift[k]; with `again`, more than once is as good (max, min).
 
-        `right_moves` says whether a move reduces as the call says.
+        `right_moves` marks the moves that reduce as the call demands.
         """
         is_right = right_moves[self.sums.move]
-        run = are_sums.sized(len(roots) * (2 * self.ranks + 1))
+        run = are_sums.sized(len(roots) * (2 * len(base) + 1))
         return run(reading(roots), reading(shift), reading(base), self.sums, is_right, again)
 
-    def made_of(self, content: int, delta: int) -> Made:
-        """Unfold a content at the address delta, as far as a message needs it."""
-        return unfolded(self.sums, self.ranks, content, delta)
+    def origin_of(self, content: int, delta: int) -> SumOrigin:
+        """Unfold a content at the address `delta`, as far as a message needs it."""
+        return unfolded(self.sums, self.memory.program.ranks, content, delta)
 
 
 def contents_of(
@@ -111,8 +100,8 @@ def contents_of(
 ) -> Contents:
     """Follow the contents of memory through one copy of a program; `order` has its task rows.
 
-    `copied` says where OUT begins in IN of each rank, where it begins with what IN has there.
-    `keep_written` keeps every segment that was ever written.
+    `copied[rank]` is the offset of OUT in IN where OUT, in memory of its own, begins as a copy of
+    IN. `keep_written` keeps a log of all writes.
     """
     steps = _steps(memory, order)
     accesses = int(
@@ -133,15 +122,15 @@ def contents_of(
     left, left_delta, right, right_delta, move = lists.sums
     written = lists.written[: lists.counters[WRITTEN]].T
     return Contents(
+        memory,
         segments,
         found[READ][:, :3],
         found[REDUCED_INTO][:, :3],
         found[CLOBBERED][:, :3],
         found[LOST],
         lists.is_used,
-        memory.program.ranks,
         Sums(left[:made], left_delta[:made], right[:made], right_delta[:made], move[:made]),
-        Written(*written),
+        Segments(*written),
     )
 
 
@@ -182,7 +171,7 @@ def _segment_lists(
     intervals = max(len(memory.intervals), 1)
     following = np.arange(1, room + 1, dtype=np.int32)
     following[-1] = -1
-    empty = [np.empty(room, np.int32) for _ in range(3)]
+    contents = [np.empty(room, np.int32) for _ in range(3)]
     deltas = [np.empty(room, np.int64) for _ in range(2)]
     lists = SegmentLists(
         head=np.full(intervals, -1, np.int32),
@@ -194,7 +183,7 @@ def _segment_lists(
         read=_side(room + intervals + 2),
         there=_side(room + intervals + 2),
         added=_side(room + intervals + 2),
-        sums=Sums(empty[0], deltas[0], empty[1], deltas[1], empty[2]),
+        sums=Sums(contents[0], deltas[0], contents[1], deltas[1], contents[2]),
         notes=np.empty((room, 5), np.int64),
         is_used=np.zeros(len(memory.transfers), bool),
         counters=np.zeros(5, np.int64),
@@ -212,9 +201,7 @@ def _segment_lists(
 
 
 def _side(room: int) -> SideContents:
-    return SideContents(
-        np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    )
+    return SideContents(*(np.empty(room, np.int64) for _ in SideContents._fields))
 
 
 def _hold_inputs(
@@ -234,30 +221,36 @@ def _hold_inputs(
 
 
 def _outputs(memory: MemoryIntervals, lists: SegmentLists) -> Segments:
-    """Return the segments of all outputs; what nobody wrote is a segment without content."""
+    """Return the segments of all outputs; memory that was never written is a segment, too."""
     first, stop = memory.owned("OUT")
     steps = int((stop - first).sum())
-    count, columns = _listed.sized(steps)(first, stop, memory.intervals.start, lists)
+    count, columns = _list_segments.sized(steps)(first, stop, memory.intervals.start, lists)
     return Segments(*(column[:count] for column in columns))
 
 
 @kernel
-def _listed(
+def _list_segments(
     first: IntArray, stop: IntArray, bounds: IntArray, lists: SegmentLists
 ) -> tuple[int, Any]:
-    """List the segments of ranges of intervals; neighbours that continue each other become one."""
+    """List the segments of intervals first[r] .. stop[r] - 1 for every r, in order; return their
+    number n and columns [5, n]: those of `Segments`.
+
+    Segments are cut at the bounds of intervals; here those of one range that continue each other
+    become one again. Costs the intervals and segments of the ranges.
+    """
     room = len(lists.start) + len(lists.head)
     columns = np.empty((5, room), np.int64)
     n = 0
     for r in range(len(first)):
-        begin = n
+        begin = n  # segments of two ranges, which are two buffers, stay apart
         for interval in range(first[r], stop[r]):
             entry = lists.head[interval]
-            if entry < 0:
+            if entry < 0:  # never written: content UNDEFINED, no writer
                 columns[0, n], columns[1, n] = bounds[interval], bounds[interval + 1]
                 columns[2, n], columns[3, n], columns[4, n] = -1, 0, -1
                 n += 1
             while entry >= 0:
+                # A list has no ends: a segment reaches to the next one, or to the interval's end.
                 behind = lists.following[entry]
                 end = lists.start[behind] if behind >= 0 else bounds[interval + 1]
                 same = n > begin and columns[2, n - 1] == lists.content[entry]

@@ -1,4 +1,8 @@
-"""The loop over the moves of a program: what each reads, adds and writes, segment by segment."""
+"""The loop over the moves of a program: each reads, adds and writes segments of memory.
+
+It costs the segments that moves read and overwrite, however long they are. All arrays have a fixed
+room; where one is full the loop ends, and `contents_of` starts it again with more.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,10 @@ def _note(h: SegmentLists, what: int, move: int, start: int, stop: int, other: i
 
 
 def _gather(s: Steps, h: SegmentLists, move: int, into: bool) -> int:
-    """List the segments of one side of a move, the destination if `into`; return how many."""
+    """List the segments of one side of a move, the destination if `into`; return their number.
+
+    Memory that was never written counts as garbage from here on, so that it is noted once.
+    """
     side = h.there if into else h.read
     begin, end = (s.dst[move], s.dst_stop[move]) if into else (s.src[move], s.src_stop[move])
     low, high = s.src_interval[move], s.src_last[move]
@@ -75,8 +82,10 @@ def _gather(s: Steps, h: SegmentLists, move: int, into: bool) -> int:
 
 
 def _add(s: Steps, h: SegmentLists, move: int) -> int:
-    """List the sums of what is read and what is at the destination; return how many."""
+    """List the sums of the segments read and those at the destination; return their number."""
     _gather(s, h, move, True)
+    # Both lists cover the same bytes: i and j are their current segments, and a sum begins at `at`,
+    # wherever either list begins a segment.
     i, j, n, at = 0, 0, 0, 0
     end = s.dst_stop[move] - s.dst[move]
     while at < end:
@@ -105,9 +114,10 @@ def _add(s: Steps, h: SegmentLists, move: int) -> int:
 
 
 def _store(s: Steps, h: SegmentLists, move: int, new: SideContents, n: int) -> None:
-    """Write a list of segments over the destination, cut at the bounds of intervals."""
+    """Write `n` segments over the destination, cut at the bounds of intervals."""
     begin, i = s.dst[move], 0
     for interval in range(s.dst_interval[move], s.dst_last[move]):
+        # Free the old segments; bytes that no move has read are lost.
         entry = h.head[interval]
         while entry >= 0:
             behind = h.following[entry]
@@ -118,6 +128,7 @@ def _store(s: Steps, h: SegmentLists, move: int, new: SideContents, n: int) -> N
             h.counters[FREE] = entry
             entry = behind
         h.head[interval] = -1
+        # Append the new ones that reach into the interval; segments that continue the last are one.
         low, high, last = s.bounds[interval] - begin, s.bounds[interval + 1] - begin, -1
         while i + 1 < n and new.offset[i + 1] <= low:
             i += 1
@@ -142,22 +153,25 @@ def _store(s: Steps, h: SegmentLists, move: int, new: SideContents, n: int) -> N
 
 
 def _log(s: Steps, h: SegmentLists, move: int, new: SideContents, n: int) -> None:
-    """Keep what a move writes."""
+    """Append the segments that a move writes to the log."""
     at = h.counters[WRITTEN]
     if at + n > len(h.written):
         h.counters[FULL] = 1
         return
     for k in range(n):
-        h.written[at, 0], h.written[at, 3], h.written[at, 4] = move, new.content[k], new.delta[k]
-        h.written[at, 1] = s.dst[move] + new.offset[k]
-        h.written[at, 2] = s.dst[move] + new.offset[k + 1]
+        h.written[at, 0] = s.dst[move] + new.offset[k]
+        h.written[at, 1] = s.dst[move] + new.offset[k + 1]
+        h.written[at, 2], h.written[at, 3], h.written[at, 4] = new.content[k], new.delta[k], move
         at += 1
     h.counters[WRITTEN] = at
 
 
 @kernel_calling(lambda: (_note, _gather, _add, _store, _log), allocates=False)
 def run_moves(s: Steps, h: SegmentLists) -> None:
-    """Run the moves on segments, until the end or until the room is full."""
+    """Run the moves in order, until the end or until an array is full.
+
+    Before each move, the lists hold exactly the contents of memory after the moves before it.
+    """
     for move in s.sequence:
         n = _gather(s, h, move, False)
         new = h.read

@@ -1,7 +1,7 @@
-"""One task in C++: which call, and what it is given.
+"""One task in C++: the call and its arguments.
 
-Peers, threads and slices that come more than once get a variable; `uses` says which a step has, and
-the writer of the block declares those that are worth it.
+Peers, threads and slices of several tasks get a variable: `uses_of` yields those of a step, and the
+writer of the block declares variables where they read better.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import NamedTuple, TypeAlias
 from hccl_interop.cpp.export.fitting import Fitter
 from hccl_interop.cpp.export.folding import CppStep
 from hccl_interop.cpp.export.formulas import (
+    FACTOR,
+    SUMMAND,
     Formula,
     Number,
     Spelling,
-    factor_text,
-    summand_text,
     text_of,
     variables,
 )
@@ -39,7 +39,7 @@ _SIDES = ("src", "dst")
 
 
 class Home(NamedTuple):
-    """Where a buffer lies: `input`, `output` or `ccl`, behind a constant."""
+    """The place of a buffer: in `input`, `output` or `ccl`, at the offset of a constant."""
 
     owner: str
     offset: str = ""
@@ -47,8 +47,8 @@ class Home(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelWords:
-    """What the kernel calls things: memories by buffer, channels by plane, notifies by number; and
-    data type, reduction and threads of the call.
+    """Names in the kernel: of memories by buffer, channels by plane, notifies by number; and data
+    type, reduction and threads of the call.
     """
 
     memories: Mapping[str, Home]
@@ -60,7 +60,7 @@ class KernelWords:
 
 
 class Use(NamedTuple):
-    """Something that a variable may stand for.
+    """A value that a variable may hold.
 
     `kind` is peer, thread, slot or slice; `where` the plane, or the layout and level of a slice.
     """
@@ -71,7 +71,7 @@ class Use(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """How many loops it stands in."""
+        """The number of loops that the value depends on, the outermost first."""
         names = {name for formula in self.formulas for name in variables(formula)}
         return max((int(n[4:]) + 1 for n in names if n.startswith("loop")), default=0)
 
@@ -79,12 +79,8 @@ class Use(NamedTuple):
 NameOf: TypeAlias = Callable[[Use], str]
 """Gives the variable of a use, or its value."""
 
-
-class TaskCall(NamedTuple):
-    """A call and its arguments."""
-
-    name: str
-    arguments: list[str]
+TaskCall: TypeAlias = tuple[str, list[str]]
+"""A function and its arguments."""
 
 
 @dataclass(frozen=True)
@@ -114,29 +110,27 @@ class Terms:
 
     @property
     def has_slots(self) -> bool:
-        """Whether the size is a number of slots."""
+        """True if the size is a number of slots."""
         return self.shape.layouts[1:] == ("slots",)
 
     def slot(self, side: str) -> Use | None:
-        """Return where the slot of one side begins, a multiple of the call's bytes; None for 0."""
+        """Return the begin of one side's slot, a multiple of the call's bytes; None for 0."""
         slot = self.fields.get(f"{side}_slot", Number(0))
         return None if slot == Number(0) else Use("slot", "", (slot,))
 
     def slice(self, side: str) -> Use | None:
-        """Return the slice where one side lies; None where it lies at the beginning of a slot."""
+        """Return the slice of one side; None where it begins with a slot."""
         layout = self.shape.layouts
         if not self.shape.kind.moves_data or layout == ("fixed",):
             return None
         chunk, part = self.fields[f"{side}_chunk"], self.fields[f"{side}_part"]
-        level, count = "part", Number(1)
-        given: Formula = count
         if layout[1] not in ("slots", "own"):
             level, _, of = layout[1].partition("s of ")
             if of == side or (chunk, part) == self._place("dst" if side == "src" else "src"):
                 return self._sliced(level, chunk, part, self.fields["size"])
         if (chunk, part) == (Number(0), Number(0)):
             return None
-        return self._sliced("part", chunk, part, given)
+        return self._sliced("part", chunk, part, Number(1))
 
     def _place(self, side: str) -> tuple[Formula, Formula]:
         return self.fields[f"{side}_chunk"], self.fields[f"{side}_part"]
@@ -145,14 +139,14 @@ class Terms:
         return Use("slice", f"{self.shape.layouts[0]}/{level}", (chunk, part, count))
 
     def stride(self, side: str) -> Use | None:
-        """Return the chunk that is as long as a stride; None where there are no strides."""
+        """Return the chunk that is as long as a stride; None for offsets without strides."""
         if self.fields.get(f"{side}_stride", Number(0)) == Number(0):
             return None
         return self._sliced("chunk", Number(0), Number(0), Number(1))
 
     @property
     def sizing(self) -> Use | None:
-        """The slice that says the size."""
+        """The slice with the size."""
         if self.has_slots or self.shape.layouts == ("fixed",):
             return None
         if self.shape.layouts[1] == "own":
@@ -161,7 +155,7 @@ class Terms:
 
 
 def uses_of(terms: Terms) -> Iterator[Use]:
-    """Yield what a step's call names, each as often as it does."""
+    """Yield the values in a step's call, each as often as the call has it."""
     yield terms.thread()
     if "owner" in terms.fields:
         yield terms.thread("owner")
@@ -192,15 +186,15 @@ def call_of(terms: Terms, words: KernelWords, spelling: Spelling, name_of: NameO
     if shape.is_local:
         index = text_of(notify, spelling)
         if is_wait:
-            return TaskCall("HcommThreadNotifyWaitOnThread", [thread, index, "kTimeout"])
+            return "HcommThreadNotifyWaitOnThread", [thread, index, "kTimeout"]
         owner = name_of(terms.thread("owner"))
-        return TaskCall("HcommThreadNotifyRecordOnThread", [thread, owner, index])
+        return "HcommThreadNotifyRecordOnThread", [thread, owner, index]
     assert terms.peer is not None
     channel = f"{name_of(terms.peer)}.channel"
     index = _notify(notify, words, spelling)
     if is_wait:
-        return TaskCall("HcommChannelNotifyWaitOnThread", [thread, channel, index, "kTimeout"])
-    return TaskCall("HcommChannelNotifyRecordOnThread", [thread, channel, index])
+        return "HcommChannelNotifyWaitOnThread", [thread, channel, index, "kTimeout"]
+    return "HcommChannelNotifyRecordOnThread", [thread, channel, index]
 
 
 def _notify(notify: Formula, words: KernelWords, spelling: Spelling) -> str:
@@ -220,7 +214,7 @@ def _moving(terms: Terms, words: KernelWords, spelling: Spelling, name_of: NameO
         arguments += [_count(terms, spelling, name_of), *_reduction(shape, words)]
     else:
         arguments.append(_size(terms, spelling, name_of))
-    return TaskCall(_CALLS[shape.kind], arguments)
+    return _CALLS[shape.kind], arguments
 
 
 def _address(
@@ -251,21 +245,18 @@ def _address(
             summands.append(multiple_text(count, f"{name_of(stride)}.size", spelling))
         summands.append(_unless_zero(terms.fields[f"{side}_base"], spelling))
         sliced = terms.slice(side)
-        if sliced is not None and (sliced.formulas[0], sliced.formulas[1]) != (
-            Number(0),
-            Number(0),
-        ):
+        if sliced is not None and sliced.formulas[:2] != (Number(0), Number(0)):
             summands.append(f"{name_of(sliced)}.offset")
     return " + ".join(part for part in summands if part)
 
 
 def _unless_zero(formula: Formula, spelling: Spelling) -> str:
-    return "" if formula == Number(0) else summand_text(formula, spelling)
+    return "" if formula == Number(0) else text_of(formula, spelling, SUMMAND)
 
 
 def multiple_text(count: Formula, unit: str, spelling: Spelling) -> str:
     """Return so many times something in C++."""
-    return unit if count == Number(1) else f"{factor_text(count, spelling)} * {unit}"
+    return unit if count == Number(1) else f"{text_of(count, spelling, FACTOR)} * {unit}"
 
 
 def _size(terms: Terms, spelling: Spelling, name_of: NameOf) -> str:
@@ -281,7 +272,7 @@ def _count(terms: Terms, spelling: Spelling, name_of: NameOf) -> str:
         return multiple_text(terms.fields["size"], "param.count", spelling)
     if terms.sizing is not None:
         return f"{name_of(terms.sizing)}.size / param.unit"
-    return f"{factor_text(terms.fields['size'], spelling)} / param.unit"
+    return f"{text_of(terms.fields['size'], spelling, FACTOR)} / param.unit"
 
 
 def _reduction(shape: StepShape, words: KernelWords) -> list[str]:

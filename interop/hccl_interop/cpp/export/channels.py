@@ -1,11 +1,10 @@
-"""Which ranks are joined on a plane, as host code asks for channels."""
+"""The channels of a plane, as host code acquires them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +17,7 @@ from hccl_py.program.program import Program
 from hccl_py.values import IntArray, values_of
 
 _OUTER = ("level1", "level2", "level12")
-"""Planes between servers: their channels take the layer of the network between servers, inside a
-server, too.
-"""
+"""Planes between servers: their channels use layer 1, even between ranks of one server."""
 
 _NEAR = 4
 """Distances that a condition names one by one."""
@@ -28,9 +25,8 @@ _NEAR = 4
 
 @dataclass(frozen=True)
 class JoinedPlane:
-    """A plane whose channels a program uses: which rank has one to which, and their notifies.
-
-    `joins` has the shape [ranks, ranks]; `name` is that of the array with the peers.
+    """A plane whose channels a program uses, and their notifies. `joins`, [ranks, ranks], is True
+    where a rank has a channel to a peer; `name` is that of the array of peers in C++.
     """
 
     title: str
@@ -41,7 +37,7 @@ class JoinedPlane:
 
     @property
     def function(self) -> str:
-        """The name of the function that says which ranks are joined."""
+        """The name of the function that is true for two joined ranks."""
         return (
             f"{self.name[0].upper()}{self.name[1:]}AreJoined"
             if self.name != "peers"
@@ -50,29 +46,28 @@ class JoinedPlane:
 
     @property
     def constant(self) -> str:
-        """The name of the number of notifies."""
+        """The name of the constant with the number of notifies."""
         return "kChannelNotifies" if self.name == "peers" else f"k{camel_case(self.name)}Notifies"
 
     def predicate(self, fitter: Fitter) -> str:
-        """Return the C++ function that says which ranks are joined."""
+        """Return the C++ function that is true for two joined ranks."""
         own = "" if self.name == "peers" else camel_case(self.name)
-        text = _Joins(self.joins, fitter, own)
+        table, body = _join_test(self.joins, fitter, own)
         title = comment(self.title)
-        lines = [f"// Whether a rank has a channel to another one, on the plane {title}."]
-        head = f"bool {self.function}("
-        given = [
-            f"uint32_t {name}" if name in text.body else "uint32_t" for name in ("rank", "peer")
-        ]
-        lines += [*text.table, f"{head}{', '.join(given)})", "{", *text.lines, "}", ""]
+        text = "\n".join(body)
+        given = [f"uint32_t {name}" if name in text else "uint32_t" for name in ("rank", "peer")]
+        lines = [f"// True if a rank has a channel to another one, on the plane {title}."]
+        lines += [*table, f"bool {self.function}({', '.join(given)})", "{", *body, "}", ""]
         return "\n".join(lines)
 
 
 @dataclass(frozen=True)
 class ChannelGroups:
-    """Which array of peers every end of a transport is in: `number` by end, `titles` by number.
+    """The array of peers of every transport end: `number` by end, `titles` and `planes` by number.
 
     An array holds one channel for each peer. So the second channel of a pair on a plane is in
-    another array than the first; and what one instruction uses, whatever the planes, is in one.
+    another array than the first; channels that one instruction uses are in one array, even if they
+    are of several planes.
     """
 
     number: IntArray
@@ -127,7 +122,7 @@ def _check_pairs(program: Program, number: IntArray) -> None:
 
 
 def planes_of(program: Program) -> list[JoinedPlane]:
-    """Return the planes whose channels are asked for or used."""
+    """Return the planes whose channels are acquired or used."""
     t = program.transports
     used = t.notifies > 0
     tasks = program.tasks
@@ -150,7 +145,7 @@ def planes_of(program: Program) -> list[JoinedPlane]:
 
 
 def _identifier(title: str, number: int, others: Sequence[JoinedPlane]) -> str:
-    """Return a name in C++ for the peers on a plane, whatever it and the other ones are called."""
+    """Return a name in C++ for the peers on a plane, unlike those of other planes."""
     word = camel_case(title) if re.search("[A-Za-z]", title) else f"Plane{number}"
     taken = {plane.name for plane in others}
     names = (f"peers{word}{more}" for more in ("", *range(2, len(taken) + 3)))
@@ -167,88 +162,76 @@ def _indices(program: Program) -> IntArray:
     return most
 
 
-class _Joins:
-    """The condition under which two ranks are joined; `own` makes the name of its table one of its
-    own.
+def _join_test(
+    joins: npt.NDArray[np.bool_], fitter: Fitter, own: str
+) -> tuple[list[str], list[str]]:
+    """Return the lines of a table, or none, and of the body of a function that is true for joined
+    ranks; `own` distinguishes the table's name.
     """
+    ranks = np.arange(fitter.ranks)
+    rank, peer = np.meshgrid(ranks, ranks, indexing="ij")
+    for condition, holds in _conditions(joins, fitter, rank, peer):
+        if (holds == joins).all():
+            return [], [f"    return {condition};"]
+    body = _by_distance(joins, (peer - rank) % fitter.ranks) or _by_bits(joins, rank ^ peer)
+    if body is not None:
+        return [], body
+    rows = ["{" + ", ".join(str(int(flag)) for flag in row) + "}" for row in joins]
+    table = f"k{own}Joined"
+    lines = listed(f"constexpr bool {table}[kRanks][kRanks] = {{", rows, "};", 4)
+    return lines, [f"    return {table}[rank][peer];"]
 
-    def __init__(self, joins: npt.NDArray[np.bool_], fitter: Fitter, own: str) -> None:
-        self._joins, self._fitter, self._own = joins, fitter, own
-        self.table: list[str] = []
-        self.lines = self._found()
 
-    @cached_property
-    def body(self) -> str:
-        """The lines of the function."""
-        return "\n".join(self.lines)
+def _conditions(
+    joins: npt.NDArray[np.bool_], fitter: Fitter, rank: IntArray, peer: IntArray
+) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
+    """Yield conditions, each with the pairs of ranks for which it holds."""
+    other = rank != peer
+    yield "peer != rank", other
+    if fitter.has_servers:
+        d = fitter.devices
+        yield (
+            "peer != rank && peer / kDevices == rank / kDevices",
+            other & (rank // d == peer // d),
+        )
+        yield "peer != rank && peer % kDevices == rank % kDevices", other & (rank % d == peer % d)
+    for root in np.flatnonzero(joins.sum(axis=1) == len(rank) - 1)[:1].tolist():
+        condition = f"peer != rank && (peer == {root} || rank == {root})"
+        yield condition, other & ((rank == root) | (peer == root))
 
-    def _found(self) -> list[str]:
-        ranks = np.arange(self._fitter.ranks)
-        rank, peer = np.meshgrid(ranks, ranks, indexing="ij")
-        for condition, holds in self._known(rank, peer):
-            if (holds == self._joins).all():
-                return [f"    return {condition};"]
-        return self._distances() or self._bits() or self._table()
 
-    def _known(self, rank: IntArray, peer: IntArray) -> list[tuple[str, npt.NDArray[np.bool_]]]:
-        other = rank != peer
-        found = [("peer != rank", other)]
-        if self._fitter.has_servers:
-            d = self._fitter.devices
-            same = rank // d == peer // d
-            equal = rank % d == peer % d
-            found += [
-                ("peer != rank && peer / kDevices == rank / kDevices", other & same),
-                ("peer != rank && peer % kDevices == rank % kDevices", other & equal),
-                ("peer / kDevices != rank / kDevices", ~same),
-            ]
-        for root in np.flatnonzero(self._joins.sum(axis=1) == len(rank) - 1)[:1].tolist():
-            star = other & ((rank == root) | (peer == root))
-            found.append((f"peer != rank && (peer == {root} || rank == {root})", star))
-        return found
-
-    def _distances(self) -> list[str] | None:
-        ranks = self._fitter.ranks
-        distance = (np.arange(ranks) - np.arange(ranks)[:, None]) % ranks
-        near = sorted(set(distance[self._joins].tolist()))
-        if (np.isin(distance, near) != self._joins).any():
-            return None
-        first = "    const uint32_t distance = (peer + kRanks - rank) % kRanks;"
-        if len(near) <= _NEAR:
-            tests = [f"distance == {_from_end(n, ranks)}" for n in near]
-            return [first, f"    return {' || '.join(tests)};"]
-        powers = {1 << k for k in range(ranks.bit_length()) if 1 << k < ranks}
-        if set(near) == powers | {ranks - power for power in powers}:
-            return [
-                first,
-                "    const uint32_t back = kRanks - distance;",
-                "    const bool isPower = (distance & (distance - 1)) == 0;",
-                "    return distance != 0 && (isPower || (back & (back - 1)) == 0);",
-            ]
-        flags = [str(int(d in near)) for d in range(ranks)]
-        table = f"k{self._own}AtDistance"
-        self.table = listed(f"constexpr bool {table}[kRanks] = {{", flags, "};", 4)
-        return [first, f"    return {table}[distance];"]
-
-    def _bits(self) -> list[str] | None:
-        ranks = self._fitter.ranks
-        swap = np.arange(ranks) ^ np.arange(ranks)[:, None]
-        found = sorted(set(swap[self._joins].tolist()))
-        if (np.isin(swap, found) != self._joins).any():
-            return None
-        if found == [1 << k for k in range(len(found))] and len(found) > 1:
-            most = f" && bit <= {found[-1]}" if found[-1] * 2 < ranks else ""
-            return [
-                "    const uint32_t bit = rank ^ peer;",
-                f"    return bit != 0 && (bit & (bit - 1)) == 0{most};",
-            ]
+def _by_distance(joins: npt.NDArray[np.bool_], distance: IntArray) -> list[str] | None:
+    """Return a body by the distance around all ranks: a few distances, or all powers of two."""
+    ranks = len(joins)
+    near = sorted(set(distance[joins].tolist()))
+    if (np.isin(distance, near) != joins).any():
         return None
+    first = "    const uint32_t distance = (peer + kRanks - rank) % kRanks;"
+    if len(near) <= _NEAR:
+        tests = [f"distance == {_from_end(n, ranks)}" for n in near]
+        return [first, f"    return {' || '.join(tests)};"]
+    powers = {1 << k for k in range(ranks.bit_length()) if 1 << k < ranks}
+    if set(near) != powers | {ranks - power for power in powers}:
+        return None
+    return [
+        first,
+        "    const uint32_t back = kRanks - distance;",
+        "    const bool isPower = (distance & (distance - 1)) == 0;",
+        "    return distance != 0 && (isPower || (back & (back - 1)) == 0);",
+    ]
 
-    def _table(self) -> list[str]:
-        rows = ["{" + ", ".join(str(int(flag)) for flag in row) + "}" for row in self._joins]
-        table = f"k{self._own}Joined"
-        self.table = listed(f"constexpr bool {table}[kRanks][kRanks] = {{", rows, "};", 4)
-        return [f"    return {table}[rank][peer];"]
+
+def _by_bits(joins: npt.NDArray[np.bool_], swap: IntArray) -> list[str] | None:
+    """Return a body for ranks that differ in one of the lower bits."""
+    found = sorted(set(swap[joins].tolist()))
+    is_right = len(found) > 1 and found == [1 << k for k in range(len(found))]
+    if not is_right or (np.isin(swap, found) != joins).any():
+        return None
+    most = f" && bit <= {found[-1]}" if found[-1] * 2 < len(joins) else ""
+    return [
+        "    const uint32_t bit = rank ^ peer;",
+        f"    return bit != 0 && (bit & (bit - 1)) == 0{most};",
+    ]
 
 
 def _from_end(number: int, ranks: int) -> str:

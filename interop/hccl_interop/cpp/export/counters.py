@@ -1,6 +1,4 @@
-"""Formulas of the counters of loops: 15 - step, 1 << step, 8 >> step, also around something that
-turns.
-"""
+"""Formulas of the counters of loops: 15 - step, 1 << step, 8 >> step, also modulo an axis."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from hccl_py.values import IntArray
 
 @dataclass(frozen=True)
 class Axis:
-    """Something that turns: a variable, its values at the points, and how many there are."""
+    """A cyclic variable: its values at the points, and their number as integer and as formula."""
 
     variable: Formula
     at: IntArray
@@ -24,8 +22,8 @@ class Axis:
 
 
 def starting(number: int, around: Axis | None, least: int) -> Formula:
-    """Return a number, around an axis as it is read most easily: 3, or kRanks - 1; `least` is what
-    is added to it at least, and all of it is not below zero.
+    """Return a number; modulo an axis as 3 or as kRanks - 1, such that it is not negative after the
+    addition of `least`, the minimum of the other summands.
     """
     if around is None:
         return Number(number)
@@ -54,7 +52,7 @@ def linear(at: IntArray, values: IntArray, around: Axis | None) -> Formula | Non
 
 
 def _step(at: IntArray, values: IntArray, loop: int, around: Axis | None) -> int:
-    """Return by how much a number grows where one counter does."""
+    """Return the growth of a number with one counter."""
     rest = np.delete(at, loop, axis=1)
     order = np.flatnonzero((rest == rest[0]).all(axis=1))
     order = order[np.argsort(at[order, loop])]

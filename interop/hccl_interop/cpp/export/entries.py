@@ -1,4 +1,4 @@
-"""The functions that stand for ops in HCCL's API, and how a call becomes the kernel's OpParam."""
+"""The functions of ops in HCCL's API, and the kernel's OpParam made of their parameters."""
 
 from __future__ import annotations
 
@@ -8,88 +8,55 @@ from hccl_interop.cpp.export.text import listed
 
 
 class _Entry(NamedTuple):
-    """A function: its parameters before the communicator, and which of them is what."""
+    """A function of HCCL's API, and its parameters before the communicator."""
 
-    name: str
+    function: str
     parameters: tuple[str, ...]
-    input: str
-    output: str
-    elements: str
-    dtype: str = "dataType"
+
+    def named(self, *names: str) -> str:
+        """Return the first of these names that a parameter has; "" where none does."""
+        mine = {parameter.split()[-1] for parameter in self.parameters}
+        return next((name for name in names if name in mine), "")
+
+    def buffer(self, name: str) -> str:
+        """Return a buffer as the expression of a `void*`; "" where the function has none."""
+        found = self.named(name, "buf")
+        is_const = f"const void* {found}" in self.parameters
+        return f"const_cast<void*>({found})" if is_const else found
 
     @property
-    def names(self) -> list[str]:
-        """The names of the parameters."""
-        return [parameter.split()[-1] for parameter in self.parameters]
+    def elements(self) -> str:
+        """The parameter with the call's count."""
+        return self.named("count", "sendCount", "recvCount")
+
+    @property
+    def dtype(self) -> str:
+        """The parameter with the call's data type."""
+        return self.named("dataType", "sendType")
 
 
-_DATA = ("uint64_t count", "HcclDataType dataType")
-_REDUCTION = "HcclReduceOp op"
+_TYPE = "HcclDataType dataType"
+_DATA = ("uint64_t count", _TYPE)
+_REDUCTION, _ROOT = "HcclReduceOp op", "uint32_t root"
 _BUFFERS = ("void* sendBuf", "void* recvBuf")
+_ALL_TO_ALL = (
+    *("const void* sendBuf", "uint64_t sendCount", "HcclDataType sendType"),
+    *("const void* recvBuf", "uint64_t recvCount", "HcclDataType recvType"),
+)
 
 _ENTRIES: dict[str, tuple[_Entry, ...]] = {
-    "all_reduce": (
-        _Entry("HcclAllReduce", (*_BUFFERS, *_DATA, _REDUCTION), "sendBuf", "recvBuf", "count"),
-    ),
+    "all_reduce": (_Entry("HcclAllReduce", (*_BUFFERS, *_DATA, _REDUCTION)),),
     "reduce_scatter": (
-        _Entry(
-            "HcclReduceScatter",
-            (*_BUFFERS, "uint64_t recvCount", "HcclDataType dataType", _REDUCTION),
-            "sendBuf",
-            "recvBuf",
-            "recvCount",
-        ),
+        _Entry("HcclReduceScatter", (*_BUFFERS, "uint64_t recvCount", _TYPE, _REDUCTION)),
     ),
-    "reduce": (
-        _Entry(
-            "HcclReduce",
-            (*_BUFFERS, *_DATA, _REDUCTION, "uint32_t root"),
-            "sendBuf",
-            "recvBuf",
-            "count",
-        ),
-    ),
-    "all_gather": (
-        _Entry(
-            "HcclAllGather",
-            (*_BUFFERS, "uint64_t sendCount", "HcclDataType dataType"),
-            "sendBuf",
-            "recvBuf",
-            "sendCount",
-        ),
-    ),
-    "broadcast": (
-        _Entry("HcclBroadcast", ("void* buf", *_DATA, "uint32_t root"), "buf", "buf", "count"),
-    ),
-    "scatter": (
-        _Entry(
-            "HcclScatter",
-            (*_BUFFERS, "uint64_t recvCount", "HcclDataType dataType", "uint32_t root"),
-            "sendBuf",
-            "recvBuf",
-            "recvCount",
-        ),
-    ),
-    "all_to_all": (
-        _Entry(
-            "HcclAlltoAll",
-            (
-                "const void* sendBuf",
-                "uint64_t sendCount",
-                "HcclDataType sendType",
-                "const void* recvBuf",
-                "uint64_t recvCount",
-                "HcclDataType recvType",
-            ),
-            "const_cast<void*>(sendBuf)",
-            "const_cast<void*>(recvBuf)",
-            "sendCount",
-            "sendType",
-        ),
-    ),
+    "reduce": (_Entry("HcclReduce", (*_BUFFERS, *_DATA, _REDUCTION, _ROOT)),),
+    "all_gather": (_Entry("HcclAllGather", (*_BUFFERS, "uint64_t sendCount", _TYPE)),),
+    "broadcast": (_Entry("HcclBroadcast", ("void* buf", *_DATA, _ROOT)),),
+    "scatter": (_Entry("HcclScatter", (*_BUFFERS, "uint64_t recvCount", _TYPE, _ROOT)),),
+    "all_to_all": (_Entry("HcclAlltoAll", _ALL_TO_ALL),),
     "send_recv": (
-        _Entry("HcclSend", ("void* sendBuf", *_DATA, "uint32_t destRank"), "sendBuf", "", "count"),
-        _Entry("HcclRecv", ("void* recvBuf", *_DATA, "uint32_t srcRank"), "", "recvBuf", "count"),
+        _Entry("HcclSend", ("void* sendBuf", *_DATA, "uint32_t destRank")),
+        _Entry("HcclRecv", ("void* recvBuf", *_DATA, "uint32_t srcRank")),
     ),
 }
 
@@ -104,20 +71,18 @@ _CONDITIONS = {
 
 
 def write_entries(op: str) -> str:
-    """Return the definitions of the functions that stand for an op, for the call that custom.h
-    says.
-    """
-    return "\n".join(_written(entry, _fixed(entry)) for entry in _ENTRIES[op])
+    """Return the definitions of an op's functions, for the one call of custom.h."""
+    return "\n\n".join(_written(entry, _fixed(entry)) for entry in _ENTRIES[op])
 
 
 def write_open_entries(op: str) -> str:
     """Return the definitions for calls of any data type, reduction and root."""
-    return "\n".join(_written(entry, _open(entry)) for entry in _ENTRIES[op])
+    return "\n\n".join(_written(entry, _open(entry)) for entry in _ENTRIES[op])
 
 
 def _fixed(entry: _Entry) -> list[str]:
     tests = [f"{entry.dtype} != kDataType"]
-    tests += [_CONDITIONS[name] for name in ("op", "root", "recvType") if name in entry.names]
+    tests += [test for name, test in _CONDITIONS.items() if entry.named(name)]
     return [
         *_refused(" || ".join(tests)),
         "    OpParam param{};",
@@ -126,14 +91,15 @@ def _fixed(entry: _Entry) -> list[str]:
 
 
 def _open(entry: _Entry) -> list[str]:
-    tests = ["recvType != sendType || recvCount != sendCount"] if "recvType" in entry.names else []
-    lines = _refused(tests[0]) if tests else []
+    lines = []
+    if entry.named("recvType"):
+        lines += _refused("recvType != sendType || recvCount != sendCount")
     lines += [
         "    OpParam param{};",
         f"    param.dataType = static_cast<HcommDataType>({entry.dtype});",
         f"    param.unit = SizeOf({entry.dtype});",
     ]
-    found = next((name for name in ("root", "destRank", "srcRank") if name in entry.names), None)
+    found = entry.named("root", "destRank", "srcRank")
     return [*lines, f"    param.root = {found};"] if found else lines
 
 
@@ -142,16 +108,16 @@ def _refused(condition: str) -> list[str]:
 
 
 def _written(entry: _Entry, begin: list[str]) -> str:
-    head = f'extern "C" HcclResult {entry.name}('
+    head = f'extern "C" HcclResult {entry.function}('
     given = [*entry.parameters, "HcclComm comm", "aclrtStream stream"]
     lines = listed(head, given, ")", len(head))
     lines += ["{", *begin, f"    param.count = {entry.elements};"]
-    if "op" in entry.names:
+    if entry.named("op"):
         lines.append("    param.reduceOp = static_cast<HcommReduceOp>(op);")
-    for member, value in (("input", entry.input), ("output", entry.output)):
+    for member, value in (("input", entry.buffer("sendBuf")), ("output", entry.buffer("recvBuf"))):
         if value:
             lines.append(f"    param.{member} = static_cast<char*>({value});")
-    lines += ["    return Run(comm, stream, param);", "}", ""]
+    lines += ["    return Run(comm, stream, param);", "}"]
     text = "\n".join(lines)
     for name in ("destRank", "srcRank"):  # an exported kernel knows the pairs
         if text.count(name) == 1:

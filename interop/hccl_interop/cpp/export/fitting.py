@@ -1,8 +1,7 @@
-"""From numbers to formulas: what a field is for every rank and every turn of the loops around it.
+"""From numbers to formulas: a field for every rank and every turn of the loops around it.
 
 Numbers stand at points: a rank, and the counters of the loops, the outermost first. Kinds of
-formulas are tried from the plainest on, each is checked at every point, and the first that is right
-everywhere is taken:
+formulas are tried from the plainest on, and the first that is right at every point is taken:
 
     a number                    3
     of the loops alone          15 - step     1 << step     8 >> step
@@ -16,13 +15,12 @@ everywhere is taken:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from hccl_interop.cpp.export.conditions import condition_of
 from hccl_interop.cpp.export.counters import Axis, growing, linear, starting
 from hccl_interop.cpp.export.formulas import (
     DEVICE,
@@ -48,14 +46,14 @@ from hccl_py.values import IntArray
 
 @dataclass(frozen=True)
 class Fitter:
-    """Finds formulas for `ranks` ranks in servers of `devices` each."""
+    """The search for formulas, for `ranks` ranks in servers of `devices` each."""
 
     ranks: int
     devices: int
 
     @property
     def has_servers(self) -> bool:
-        """Whether server and device say more than the rank."""
+        """True if there are several servers of several devices."""
         return 1 < self.devices < self.ranks and self.ranks % self.devices == 0
 
     def formula(self, points: Points) -> Formula:
@@ -69,16 +67,13 @@ class Fitter:
     def _is_right(self, formula: Formula, where: IntArray, values: IntArray) -> bool:
         rank = where[:, 0]
         known = {"rank": rank, "server": rank // self.devices, "device": rank % self.devices}
-        numbers = (self.ranks, self.ranks // self.devices, self.devices)
-        known |= {
-            name: np.array(number)
-            for name, number in zip(("ranks", "servers", "devices"), numbers, strict=True)
-        }
+        known |= {"ranks": np.array(self.ranks), "devices": np.array(self.devices)}
+        known |= {"servers": np.array(self.ranks // self.devices)}
         known |= {f"loop{k}": where[:, 1 + k] for k in range(where.shape[1] - 1)}
         return bool((evaluated(formula, known) == values).all())
 
     def _scaled(self, where: IntArray, values: IntArray) -> Iterator[Formula]:
-        """Yield formulas, then such times a number plus another."""
+        """Yield formulas, then formulas times a number plus another."""
         yield from self._fitted(where, values)
         low = int(values.min())
         factor = int(np.gcd.reduce(values - low))
@@ -87,7 +82,7 @@ class Fitter:
                 yield plus(times(found, Number(factor)), Number(low))
 
     def _fitted(self, where: IntArray, values: IntArray) -> Iterator[Formula]:
-        """Yield what may be right, the plainest first."""
+        """Yield formulas that may be right, the plainest first."""
         loops, rank = where[:, 1:], where[:, 0]
         yield from self._around(loops, values)
         if (rank == rank[0]).all():
@@ -105,7 +100,7 @@ class Fitter:
                 yield found
 
     def _around(self, loops: IntArray, values: IntArray) -> Iterator[Formula]:
-        """Yield what depends on the loops alone, also modulo the number of ranks."""
+        """Yield formulas of the loops alone, also modulo the number of ranks."""
         found = self._of_loops(loops, values)
         if found is not None:
             yield found
@@ -124,35 +119,30 @@ class Fitter:
             yield Axis(SERVER, rank // self.devices, self.ranks // self.devices, SERVERS)
 
     def _turned(self, axis: Axis, loops: IntArray, values: IntArray) -> Formula | None:
-        """Return the axis itself, plus or minus something of the loops, perhaps modulo its size; or
-        the axis times a number, plus something of the loops.
+        """Return the axis plus or minus a formula of the loops, perhaps modulo its size; or the
+        axis times a number, plus a formula of the loops.
         """
-        factor = _slope(axis.at, loops, values)
-        shift = self._of_loops(loops, values - factor * axis.at) if factor > 1 else None
-        if shift is not None:
-            return plus(times(axis.variable, Number(factor)), shift)
-        shift = self._of_loops(loops, values - axis.at)
-        if shift is not None:
-            return plus(axis.variable, shift)
-        shift = self._of_loops(loops, values + axis.at)
-        if shift is not None:
-            return minus(shift, axis.variable)
+        of_loops, variable, at = self._of_loops, axis.variable, axis.at
+        factor = _slope(at, loops, values)
+        if factor > 1 and (shift := of_loops(loops, values - factor * at)) is not None:
+            return plus(times(variable, Number(factor)), shift)
+        if (shift := of_loops(loops, values - at)) is not None:
+            return plus(variable, shift)
+        if (shift := of_loops(loops, values + at)) is not None:
+            return minus(shift, variable)
         if values.min() < 0 or values.max() >= axis.size:
             return None
-        shift = self._of_loops(loops, values - axis.at, axis)
-        if shift is not None:
-            return Binary("%", plus(axis.variable, shift), axis.count)
-        shift = self._of_loops(loops, values + axis.at, axis)
-        if shift is not None:
-            return Binary("%", minus(plus(axis.count, shift), axis.variable), axis.count)
+        if (shift := of_loops(loops, values - at, axis)) is not None:
+            return Binary("%", plus(variable, shift), axis.count)
+        if (shift := of_loops(loops, values + at, axis)) is not None:
+            return Binary("%", minus(plus(axis.count, shift), variable), axis.count)
         return None
 
     def _of_loops(
         self, loops: IntArray, values: IntArray, around: Axis | None = None
     ) -> Formula | None:
-        """Return what depends on the loops alone, modulo the size of an axis where one is given.
-
-        Then it is never below zero, and the caller takes it modulo the size.
+        """Return a formula of the loops alone. With an axis it is right modulo the axis' size, and
+        never negative; the caller adds the modulo.
         """
         values = values if around is None else values % around.size
         if not depends_on(loops, values):
@@ -165,7 +155,7 @@ class Fitter:
         return found or self._wrapped(at, numbers)
 
     def _wrapped(self, at: IntArray, values: IntArray) -> Formula | None:
-        """Return a sum modulo how far the numbers go, plus the least of them."""
+        """Return a sum modulo the range of the numbers, plus the least of them."""
         low, size = int(values.min()), int(values.max() - values.min()) + 1
         if len(values) < size or low < 0:
             return None
@@ -175,15 +165,15 @@ class Fitter:
         return plus(Binary("%", found, self._counted(size)), Number(low))
 
     def _counted(self, number: int) -> Formula:
-        """Return a number as what it counts: ranks or devices, or all but one of them."""
+        """Return a number as the number of ranks or devices, or one less, where it is that."""
         known = {self.ranks: RANKS, self.ranks - 1: minus(RANKS, Number(1))}
         if self.has_servers:
             known |= {self.devices: DEVICES, self.devices - 1: minus(DEVICES, Number(1))}
         return known.get(number, Number(number)) if number > 2 else Number(number)
 
     def _by_bits(self, rank: IntArray, loops: IntArray, values: IntArray) -> Formula | None:
-        """Return (rank ^ x) with its last bits zero, or without them; or so of the rank's place
-        when bits are reversed, as in NHR.
+        """Return (rank ^ x) with its last bits cleared, or shifted out; or the same of the rank's
+        bits in reverse order, as in NHR.
         """
         if values.min() < 0:
             return None
@@ -249,8 +239,25 @@ class Fitter:
         return Either(condition, yes, no)
 
 
+def condition_of(ranks: Sequence[int], among: Sequence[int]) -> Formula | None:
+    """Return the condition that of the ranks `among` holds for `ranks` alone; None where no short
+    one does.
+    """
+    first, last = min(ranks), max(ranks)
+    if first == last:
+        return Binary("==", RANK, Number(first))
+    conditions = [Binary("<", RANK, Number(last + 1)), Binary(">=", RANK, Number(first))]
+    conditions += [
+        Binary("==", Binary("%", RANK, Number(width)), Number(rest))
+        for width in (2, 4, 8, 16)
+        for rest in range(width)
+    ]
+    known, wanted = {"rank": np.array(among)}, np.isin(among, ranks)
+    return next((c for c in conditions if (evaluated(c, known) == wanted).all()), None)
+
+
 def _bits(rank: IntArray, values: IntArray, ranks: int, *, cut: bool) -> tuple[int, int] | None:
-    """Return the width and what is swapped, of (rank ^ x) / width * width, or without the last."""
+    """Return width and x of (rank ^ x) / width * width, or of (rank ^ x) / width with `cut`."""
     for power in range(ranks.bit_length()):
         width = 1 << power
         swap = ((values * width if cut else values) ^ rank) // width * width
@@ -262,13 +269,13 @@ def _bits(rank: IntArray, values: IntArray, ranks: int, *, cut: bool) -> tuple[i
 
 
 def _reversed_bits(count: int) -> list[int]:
-    """Return the numbers below a power of two with their bits the other way round."""
+    """Return the numbers below a power of two with their bits reversed."""
     width = count.bit_length() - 1
     return [int(f"{number:0{width}b}"[::-1], 2) if width else 0 for number in range(count)]
 
 
 def _slope(at: IntArray, loops: IntArray, values: IntArray) -> int:
-    """Return by how much a number grows from one place of an axis to the next."""
+    """Return the growth of a number from one place of an axis to the next."""
     turn = (loops == loops[0]).all(axis=1)
     places, numbers = at[turn], values[turn]
     nearest = np.flatnonzero(places == places[0] + 1)
@@ -276,7 +283,7 @@ def _slope(at: IntArray, loops: IntArray, values: IntArray) -> int:
 
 
 def _skipping(rank: IntArray, loops: IntArray, values: IntArray) -> Formula | None:
-    """Return a counter that leaves the rank itself out."""
+    """Return a counter of all ranks but the rank itself."""
     for loop in range(loops.shape[1]):
         counter = loops[:, loop]
         if (values == counter + (counter >= rank)).all():
@@ -286,9 +293,9 @@ def _skipping(rank: IntArray, loops: IntArray, values: IntArray) -> Formula | No
 
 
 def _table(where: IntArray, values: IntArray) -> Formula:
-    """Return the table by what the numbers depend on: the loops, then the rank."""
+    """Return a table by the loops and the rank, those alone that the numbers depend on."""
     columns = [*range(1, where.shape[1]), 0]
-    for column in list(columns):  # leave out what makes no difference
+    for column in list(columns):  # leave out a column without influence
         rest = [c for c in columns if c != column]
         if rest and depends_on(where[:, rest], values):
             columns = rest

@@ -1,8 +1,8 @@
-"""Tasks that repeat become loops.
+"""Repeated tasks become loops.
 
-Where the same steps follow each other several times, they become one loop whose fields have numbers
-for every turn; shorter repetitions are folded first, so that loops of loops are found, too. A loop
-stays only where formulas say its fields: otherwise it would hide tables behind a counter.
+Steps that follow each other several times become one loop whose fields have numbers for every turn;
+short repetitions are folded first, so that loops of loops are found, too. A loop stays only where
+its fields are formulas: otherwise it would hide tables behind a counter.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _STEP_IN_NUMBERS = 12
 """Numbers of tables that are as long to read as one step."""
 
 _LEAST_OF_TWO = 4
-"""Steps of a turn that is worth a loop where it comes twice only."""
+"""Least steps of a turn for a loop of two turns."""
 
 _LONGEST = 64
-"""Steps and loops of the longest turn that is looked for."""
+"""Most steps and loops of one turn."""
 
 
 @dataclass(frozen=True)
 class CppStep:
-    """One task: what all ranks and turns have in common, and the fields that differ."""
+    """One task: its shape, the same for all ranks and turns, and the fields that differ."""
 
     shape: Hashable
     fields: dict[str, Points]
@@ -37,7 +37,7 @@ class CppStep:
 
 @dataclass(frozen=True)
 class Loop:
-    """Nodes that come several times."""
+    """Nodes that are repeated."""
 
     count: Points
     body: tuple[Node, ...]
@@ -47,14 +47,14 @@ Node: TypeAlias = CppStep | Loop
 
 
 def key_of(node: Node) -> Hashable:
-    """Return what nodes have in common that can be turns of one loop."""
+    """Return a key; nodes of one key can be turns of one loop."""
     if isinstance(node, CppStep):
         return node.shape
     return ("loop", *(key_of(inner) for inner in node.body))
 
 
 def joined(nodes: Sequence[Node], *, as_turns: bool) -> Node:
-    """Return one node for the turns of a loop, or for groups of ranks; their keys are the same."""
+    """Return one node for turns of a loop, or for groups of ranks; their keys are equal."""
     join = Points.looped if as_turns else Points.joined
     first = nodes[0]
     if isinstance(first, CppStep):
@@ -78,12 +78,12 @@ def fields_of(node: Node) -> Iterator[Points]:
 
 
 def fold(nodes: Sequence[Node], fitter: Fitter) -> list[Node]:
-    """Return the nodes with what repeats as loops."""
+    """Return the nodes with repetitions as loops."""
     return _Folder(fitter).folded(list(nodes))
 
 
 class _Folder:
-    """Remembers the keys and the costs that it has seen."""
+    """The search for loops, with the keys and costs seen so far."""
 
     def __init__(self, fitter: Fitter) -> None:
         self._fitter = fitter
@@ -91,7 +91,7 @@ class _Folder:
         self._costs: dict[bytes, int] = {}
 
     def folded(self, nodes: list[Node]) -> list[Node]:
-        """Fold turns of one node, then of two, and so on; begin again where something was found."""
+        """Fold turns of one node, then of two, and so on; begin again after a success."""
         length = 1
         while length <= min(_LONGEST, len(nodes) // 2):
             found = self._folded_by(nodes, length)
@@ -101,7 +101,7 @@ class _Folder:
         return nodes
 
     def _folded_by(self, nodes: list[Node], length: int) -> list[Node]:
-        """Fold what repeats after so many nodes."""
+        """Fold repetitions of turns of `length` nodes."""
         keys = [self._numbers.setdefault(key_of(node), len(self._numbers)) for node in nodes]
         found: list[Node] = []
         at = 0
@@ -119,7 +119,7 @@ class _Folder:
         return found
 
     def _loop(self, nodes: list[Node], length: int, turns: int) -> tuple[Loop | None, int]:
-        """Return a loop of these turns, or of all but the last, where formulas say what it does."""
+        """Return a loop of these turns, or of all but the last, where its fields are formulas."""
         for some in (turns, turns - 1):
             if some < 2 or (some == 2 and length < _LEAST_OF_TWO):
                 break
@@ -132,7 +132,7 @@ class _Folder:
         return None, 1
 
     def _cost(self, node: Node) -> int:
-        """Return how many numbers the tables of a node have."""
+        """Return the count of numbers in the tables of a node."""
         return sum(self._cost_of(points) for points in fields_of(node))
 
     def _cost_of(self, points: Points) -> int:

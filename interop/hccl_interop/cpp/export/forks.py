@@ -17,7 +17,7 @@ _MAIN = Number(0)
 def fork_or_join(
     nodes: Sequence[Node], depth: int, fields_of: Callable[[CppStep], dict[str, Formula]]
 ) -> str | None:
-    """Return Fork or Join where two nodes are that, in so many loops; None where they are not."""
+    """Return Fork or Join for two nodes that are one, inside `depth` loops; None otherwise."""
     if len(nodes) < 2:
         return None
     first, second = (_only_step(node) for node in nodes[:2])

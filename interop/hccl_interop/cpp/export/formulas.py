@@ -1,7 +1,6 @@
-"""Formulas as C++ writes them: numbers, variables, operators, and tables where there is no formula.
+"""Formulas of C++: numbers, variables, operators, and tables where no formula was found.
 
-A formula is made of values; its text is made when everything is known: what tables are called, and
-what loops count with.
+A formula is a tree of values; `text_of` writes it once the names of tables and counters are known.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _LEVELS = {
     "==": 5,
     "^": 3,
 }
-"""How tightly operators bind in C++."""
+"""The precedence of operators in C++."""
 
 _CLEAR = {"+", "-", "*", "/", "%"}
 """Operators that need no brackets among each other; others have them always."""
@@ -35,6 +34,9 @@ _CLEAR = {"+", "-", "*", "/", "%"}
 _COMPARES = {"<", ">=", "=="}
 
 _WORD, _CHOICE = 12, 1
+
+SUMMAND, FACTOR = _LEVELS["+"], _WORD
+"""Least precedences: of a summand, and of one word."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ class Number:
 
 @dataclass(frozen=True)
 class Variable:
-    """`rank`, `server`, `device`, how many there are of them, or the counter of the k-th loop from
-    the outside: `loop0`.
+    """`rank`, `server`, `device`, their numbers (`ranks`, ...), or the counter of the k-th loop,
+    counted from the outermost: `loop0`.
     """
 
     name: str
@@ -88,7 +90,7 @@ RANKS, SERVERS, DEVICES = Variable("ranks"), Variable("servers"), Variable("devi
 
 @dataclass(frozen=True)
 class Spelling:
-    """How names are written: variables, and tables; and numbers."""
+    """The names of variables and tables, and the text of numbers."""
 
     variables: Mapping[str, str]
     table: Callable[[Table], str]
@@ -137,14 +139,14 @@ def _inside(formula: Formula) -> tuple[Formula, ...]:
 
 
 def parts(formula: Formula) -> Iterator[Formula]:
-    """Yield a formula and all that it is made of."""
+    """Yield a formula and all formulas inside."""
     yield formula
     for part in _inside(formula):
         yield from parts(part)
 
 
 def entries(formula: Formula) -> int:
-    """Return how many numbers its tables have: 0 for a formula without tables."""
+    """Return the count of numbers in a formula's tables."""
     return sum(len(part.values) for part in parts(formula) if isinstance(part, Table))
 
 
@@ -154,8 +156,8 @@ def variables(formula: Formula) -> set[str]:
 
 
 def evaluated(formula: Formula, known: Mapping[str, IntArray]) -> IntArray:
-    """Return what it is at all points; -1 where a number on the way is below zero, as C++ counts
-    without sign.
+    """Return the values at all points; -1 where an operand is negative, since C++ calculates
+    unsigned.
     """
     if isinstance(formula, Number):
         return np.array(formula.value)
@@ -187,25 +189,16 @@ _OPERATIONS: dict[str, Callable[[IntArray, IntArray], IntArray]] = {
 }
 
 
-def text_of(formula: Formula, spelling: Spelling) -> str:
-    """Return the formula in C++."""
-    return _text(formula, spelling)[0]
-
-
-def summand_text(formula: Formula, spelling: Spelling) -> str:
-    """Return the formula in C++, in brackets where another operator than those of a sum is last."""
+def text_of(formula: Formula, spelling: Spelling, least: int = 0) -> str:
+    """Return the formula in C++, in brackets where its last operator binds less tightly than
+    `least`: `SUMMAND` or `FACTOR`.
+    """
     text, level = _text(formula, spelling)
-    return text if level >= _LEVELS["+"] else f"({text})"
-
-
-def factor_text(formula: Formula, spelling: Spelling) -> str:
-    """Return the formula in C++, in brackets where it is more than one word."""
-    text, level = _text(formula, spelling)
-    return text if level >= _WORD else f"({text})"
+    return text if level >= least else f"({text})"
 
 
 def _text(formula: Formula, spelling: Spelling) -> tuple[str, int]:
-    """Return the text, and how tightly its last operator binds."""
+    """Return the text and the precedence of its last operator."""
     if isinstance(formula, Number):
         return spelling.number(formula.value), _WORD
     if isinstance(formula, Variable):

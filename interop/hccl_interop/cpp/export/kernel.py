@@ -6,11 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from hccl_interop.cpp.export.calls import KernelWords, Terms, Use, call_of, multiple_text, uses_of
-from hccl_interop.cpp.export.conditions import condition_of
-from hccl_interop.cpp.export.fitting import Fitter
+from hccl_interop.cpp.export.fitting import Fitter, condition_of
 from hccl_interop.cpp.export.folding import CppStep, Loop, Node
 from hccl_interop.cpp.export.forks import fork_or_join
 from hccl_interop.cpp.export.formulas import (
@@ -45,25 +43,16 @@ _SHORT = 30
 _OF_RANK = {"server": "param.rank / kDevices", "device": "param.rank % kDevices"}
 
 
-class KernelText(NamedTuple):
-    """The algorithm in C++: tables, then functions, the last of which is ExecOp."""
-
-    tables: str
-    functions: str
-
-    def uses(self, name: str) -> bool:
-        """Whether a name stands in it."""
-        return re.search(rf"\b{name}\b", self.tables + self.functions) is not None
-
-
-def write_kernel(sections: Sequence[CppSection], fitter: Fitter, words: KernelWords) -> KernelText:
-    """Return the kernel of a program."""
-    return _Writer(fitter, words).kernel(sections)
+def write_kernel(
+    sections: Sequence[CppSection], fitter: Fitter, words: KernelWords
+) -> tuple[str, str]:
+    """Return the algorithm in C++: tables, then functions, the last of which is ExecOp."""
+    return _KernelWriter(fitter, words).kernel(sections)
 
 
 @dataclass
 class _Scope:
-    """The names that are taken and the variables that there are, in a block and those around it."""
+    """The names taken and the variables declared in a block and in those around it."""
 
     names: set[str] = field(default_factory=set)
     known: dict[Use, str] = field(default_factory=dict)
@@ -74,7 +63,7 @@ class _Scope:
         return _Scope(self.names | {*loops}, dict(self.known), (*self.loops, *loops))
 
     def name(self, wish: str) -> str:
-        """Return a name that nothing else here has, and take it."""
+        """Return a free name, and take it."""
         found, number = wish, 1
         while found in self.names:
             number += 1
@@ -83,14 +72,14 @@ class _Scope:
         return found
 
 
-class _Writer:
+class _KernelWriter:
     def __init__(self, fitter: Fitter, words: KernelWords) -> None:
         self._fitter, self._words = fitter, words
         self._tables: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
         self._wishes: Counter[str] = Counter()
         self._terms: dict[int, Terms] = {}
 
-    def kernel(self, sections: Sequence[CppSection]) -> KernelText:
+    def kernel(self, sections: Sequence[CppSection]) -> tuple[str, str]:
         out, whole = CppLines(), CppLines(1)
         names, scope = _Scope(set(_TAKEN)), _Scope()
         for section in sections:
@@ -103,10 +92,10 @@ class _Writer:
             else:
                 self._section(section, whole, scope)
         self._function(out, "ExecOp", whole)
-        return KernelText(self._tables_text(), str(out).rstrip("\n") + "\n")
+        return self._tables_text(), str(out).rstrip("\n") + "\n"
 
     def _function(self, out: CppLines, name: str, inside: CppLines) -> None:
-        """Add a function, with what its body says of the rank declared first."""
+        """Add a function, and at its begin the variables that its body needs."""
         text = str(inside)
         head = [
             f"    const uint32_t {word} = {value};"
@@ -157,7 +146,7 @@ class _Writer:
         return text_of(found, self._spelling(_Scope(), "takesPart"))
 
     def _block(self, nodes: Sequence[Node], out: CppLines, scope: _Scope) -> None:
-        """Write nodes, each behind the variables that it and later ones need."""
+        """Write nodes, each behind the variables that it is the first to need."""
         counts = Counter(use for step in steps_in(nodes) for use in uses_of(self._of(step)))
         number = 0
         while number < len(nodes):
@@ -196,7 +185,7 @@ class _Writer:
         return self._fitter.formula(node.count) if isinstance(node, Loop) else None
 
     def _workers(self, node: Node, scope: _Scope) -> str:
-        """Return how many workers a fork or a join is about."""
+        """Return the number of workers of a fork or join."""
         count = self._count_of(node)
         assert count is not None
         if count == Number(self._words.threads - 1):
@@ -204,7 +193,7 @@ class _Writer:
         return text_of(count, self._spelling(scope))
 
     def _is_worth_it(self, use: Use, times: int, scope: _Scope) -> bool:
-        """Whether a variable reads better than the value."""
+        """True if a variable reads better than the value."""
         value = self._value(use, scope)
         if use.kind == "slot" and len(value) <= _SHORT:
             return False
@@ -231,7 +220,7 @@ class _Writer:
         return f"{sizes[count + 1]} - 1" if count > 1 and count + 1 in sizes else str(count)
 
     def _counter(self, loop: Loop, scope: _Scope) -> str:
-        """Return a name for what a loop counts: lanes where they are threads of their own."""
+        """Return a name for the counter of a loop: a lane where every turn has its own thread."""
         own = f"loop{len(scope.loops)}"
         threads = [
             formula
@@ -261,7 +250,7 @@ class _Writer:
         out.set(f"{kinds[use.kind]} {name}", f"{value};")
 
     def _wish(self, use: Use, nodes: Sequence[Node]) -> str:
-        """Return what a variable should be called."""
+        """Return the wanted name of a variable."""
         if use.kind in ("thread", "slot"):
             return {"thread": "worker", "slot": "slot"}[use.kind]
         if use.kind == "slice":
@@ -339,7 +328,7 @@ class _Writer:
 
 
 def _wide(number: int) -> str:
-    """Return a number of bytes such that what it is multiplied by cannot make it overflow."""
+    """Return a number in C++, with 64 bits where a product with it could overflow an int."""
     return f"{number}ULL" if number > _MOST_INT else str(number)
 
 

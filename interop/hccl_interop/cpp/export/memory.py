@@ -1,4 +1,4 @@
-"""Where a program's memories lie in HCCL's API: the user's, and parts of the one HCCL buffer."""
+"""A program's memories in HCCL's API: the user's, and parts of the one HCCL buffer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALIGN = 512
 
 @dataclass(frozen=True)
 class Zone:
-    """A part of the HCCL buffer: which buffer of the program, its constant, offset and bytes."""
+    """A part of the HCCL buffer: a buffer of the program, its constant, offset and bytes."""
 
     buffer: str
     constant: str
@@ -35,7 +35,7 @@ class Zone:
 
 
 def uses_of_memory(program: Program) -> dict[str, int]:
-    """Return how many bytes of each buffer tasks use, at the rank that uses most."""
+    """Return the bytes of each buffer that tasks use, at the rank that uses most."""
     tasks = program.tasks
     moves = tasks.table.moves_data[tasks.instruction]
     most = np.zeros(len(program.buffers), np.int64)

@@ -1,4 +1,4 @@
-"""Notifies between threads: whose each of them is in C++, where only its thread waits for it."""
+"""Notifies between threads: the owner of each in C++, where only the owner waits for it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hccl_py.program.program import Program
 def notifies_of_threads(program: Program) -> list[tuple[int, int]]:
     """Return thread and index of every notify between the streams of a rank.
 
-    It is that of the stream that waits for it. A program's own layout says so, too, but for those
-    that an executor has beside its forks: these are main's there, whoever waits. Every thread
-    counts its own from 0 on. NotSupportedError where several streams wait for one.
+    The owner is the stream that waits. In a program's own layout the notifies that an executor has
+    beside its forks belong to main even if another stream waits. Every thread counts its own
+    notifies from 0. NotSupportedError where several streams wait for one.
     """
     slots, tasks = program.local_notifies.slots, program.tasks
     mine = (tasks.kind == WAIT) & (tasks.cell >= program.transports.cells)

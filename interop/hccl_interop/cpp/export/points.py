@@ -1,4 +1,4 @@
-"""Numbers, and where they stand: a rank, and the counters of the loops, the outermost first."""
+"""Numbers at points: a rank, and the counters of the loops, the outermost first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hccl_py.values import IntArray
 
 @dataclass(frozen=True)
 class Points:
-    """Numbers, and where they stand: [points, 1 + loops], the rank first."""
+    """Numbers, and their points, [points, 1 + loops], the rank first."""
 
     where: IntArray
     values: IntArray
@@ -26,7 +26,7 @@ class Points:
 
     @classmethod
     def looped(cls, turns: Sequence[Points]) -> Points:
-        """Return the points of all turns of a loop that goes round the present ones."""
+        """Return the points of all turns of a loop around the present loops."""
         where = [np.insert(points.where, 1, turn, axis=1) for turn, points in enumerate(turns)]
         return cls(np.concatenate(where), np.concatenate([points.values for points in turns]))
 
@@ -38,13 +38,13 @@ class Points:
 
 
 def distinct(points: Points) -> tuple[IntArray, IntArray]:
-    """Return places and numbers, each pair of them once."""
+    """Return points and numbers, each pair once."""
     rows = np.unique(np.concatenate([points.where, points.values[:, None]], axis=1), axis=0)
     return np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1])
 
 
 def depends_on(where: IntArray, values: IntArray) -> bool:
-    """Whether there is one number at each place."""
+    """True if equal points have equal numbers."""
     places = len(np.unique(where, axis=0)) if where.shape[1] else 1
     both = np.concatenate([where, values[:, None]], axis=1)
     return len(np.unique(both, axis=0)) == places

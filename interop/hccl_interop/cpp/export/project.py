@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,6 @@ import numpy as np
 from hccl_interop.cpp.export.calls import Home, KernelWords
 from hccl_interop.cpp.export.channels import planes_of
 from hccl_interop.cpp.export.entries import CAN_EXPORT
-from hccl_interop.cpp.export.files import filled, size_text
 from hccl_interop.cpp.export.fitting import Fitter
 from hccl_interop.cpp.export.host import shown_to_peers, write_host
 from hccl_interop.cpp.export.kernel import write_kernel
@@ -19,7 +19,13 @@ from hccl_interop.cpp.export.notifies import notifies_of_threads
 from hccl_interop.cpp.export.sampling import Samples, sample_sizes
 from hccl_interop.cpp.export.sizes import SizeFields, sizes_of
 from hccl_interop.cpp.export.steps import sections_of
-from hccl_interop.cpp.export.text import camel_case, comment
+from hccl_interop.cpp.export.text import (
+    camel_case,
+    comment,
+    filled,
+    project_files,
+    size_text,
+)
 from hccl_py.enums import TaskKind
 from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.program.program import Program
@@ -31,7 +37,7 @@ _HCCL_TYPES = {"bf16": "BFP16"}
 
 @dataclass(frozen=True)
 class Exported:
-    """A project: its files by path, the program that it stands for, and for which counts it is."""
+    """A project: its files by path, the exported program, and the least and most elements."""
 
     files: dict[str, str]
     program: Program
@@ -47,11 +53,11 @@ def export_project(
     hccl_bytes: int,
     options: str,
 ) -> Exported:
-    """Return the project for what `record` records of a number of elements.
+    """Return the project of a call; `record` records it at a number of elements.
 
     `hccl_bytes` are those of the HCCL buffer; `options` are those of `hccl-py check` for the call.
-    Raises NotSupportedError for what HCCL's programming API cannot express, ParameterError for a
-    call without data.
+    Raises NotSupportedError for programs that HCCL's programming API cannot express,
+    ParameterError for a call without data.
     """
     if count < 1:
         raise ParameterError(
@@ -71,11 +77,11 @@ def export_project(
     chunks = sorted({fitter.ranks, fitter.devices, fitter.ranks // fitter.devices})
     samples = sample_sizes(fitting, count, room, chunks)
     sizes = sizes_of(samples, _dimensions(fitter))
-    return _Writer(samples, sizes, fitter, zones, options).exported()
+    return _ProjectWriter(samples, sizes, fitter, zones, options).exported()
 
 
 def _check(program: Program, topology: Topology) -> None:
-    """Raise NotSupportedError for what the API cannot express."""
+    """Raise NotSupportedError for a program that the API cannot express."""
     if program.op.name not in CAN_EXPORT:
         raise NotSupportedError(
             f"{program.op.name} cannot be exported: no custom op can stand for it.",
@@ -106,13 +112,13 @@ def _devices(topology: Topology) -> int:
 
 
 def _dimensions(fitter: Fitter) -> list[int]:
-    """Return numbers that data may be cut into."""
+    """Return numbers of chunks to try."""
     ranks, devices = fitter.ranks, fitter.devices
     power = 1 << (ranks.bit_length() - 1)
     return [ranks, devices, ranks // devices, power, ranks - 1, devices - 1, 2 * ranks, 2, 4]
 
 
-class _Writer:
+class _ProjectWriter:
     def __init__(
         self,
         samples: Samples,
@@ -122,7 +128,7 @@ class _Writer:
         options: str,
     ) -> None:
         self._samples, self._sizes, self._fitter = samples, sizes, fitter
-        self._program = samples.exported.program
+        self._program = samples.exported
         self._op = self._program.op
         self._zones, self._options = zones, options
         self._planes = planes_of(self._program)
@@ -138,15 +144,8 @@ class _Writer:
     def exported(self) -> Exported:
         """Return all files."""
         op = self._op.name
-        found = {
-            "CMakeLists.txt": filled("CMakeLists.txt", target=op),
-            "hccl-py.toml": filled("hccl-py.toml", op=op),
-            "include/custom.h": self._header(),
-            f"op_host/{op}.cc": self._host(),
-            "op_kernel_aicpu/exec_op.cc": self._kernel(),
-            "test/check.sh": filled("check.sh", options=self._options),
-        }
-        return Exported(found, self._program, tuple(self._zones), *self._range)
+        files = project_files(op, op, self._header(), self._host(), self._kernel(), self._options)
+        return Exported(files, self._program, tuple(self._zones), *self._range)
 
     def _kernel(self) -> str:
         memories = {zone.buffer: zone.memory for zone in self._zones}
@@ -161,17 +160,16 @@ class _Writer:
             self._threads,
         )
         sections = sections_of(self._program, self._sizes, self._fitter)
-        kernel = write_kernel(sections, self._fitter, words)
+        tables, functions = write_kernel(sections, self._fitter, words)
+        code = tables + functions
+        helpers = [name for name in ("Slice", "Fork", "Join") if re.search(rf"\b{name}\b", code)]
         return filled(
             "exec_op.cc",
             op=self._op.name,
             title=self._title,
-            about="",
-            tables=f"{kernel.tables}\n" if kernel.tables else "",
-            helpers="".join(
-                filled(name.lower()) for name in ("Slice", "Fork", "Join") if kernel.uses(name)
-            ),
-            functions=kernel.functions,
+            tables=f"{tables}\n" if tables else "",
+            helpers="".join(filled(name.lower()) for name in helpers),
+            functions=functions,
             kernel=self._kernel_name,
         )
 

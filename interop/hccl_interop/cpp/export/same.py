@@ -1,13 +1,12 @@
-"""Whether the recording of an exported project is the program that it was exported from.
+"""Comparison of an exported project's recording with the program that it was exported from.
 
-Same means, rank by rank: stream s of the program is thread s + 1 of the recording, and has the same
-tasks in the same order, but for the handshake of the main thread with the caller's stream, and for
-tasks of the program that move no bytes, which are no tasks in C++. Transfers of more than 256 MiB,
-which a channel cuts into work requests, count as one. A task is the same if its kind
-is, its reduction and data type, its bytes, the memory and offset of both sides, where CCL_In,
-CCL_Out and scratch lie at their places in the one HCCL buffer; if it is put on the same notify, of
-the same owner or the same end of a channel; and if its channel leads to the same peer. Channels are
-the same if they stand for each other in all tasks of both ends.
+Stream s of the program is thread s + 1 of the recording, and must have the same tasks in the same
+order, but for the handshake of the main thread with the caller's stream, and for tasks of the
+program that move no bytes, which C++ does not record. Transfers of more than 256 MiB, which a
+channel splits into work requests, count as one. Two tasks are the same if they agree in kind,
+reduction, data type, bytes, in memory and offset of both sides (CCL_In, CCL_Out and scratch are
+parts of the one HCCL buffer), in the notify, its owner or its end of a channel, and in the peer.
+Channels are the same if they correspond in all tasks of both ends.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ _REQUEST = 256 << 20
 """Bytes of a full work request."""
 
 
-class _Task(NamedTuple):
-    """A task in words that both programs have; `end` is a row of the program's own transports."""
+class _ComparedTask(NamedTuple):
+    """A task without the numbering of its program, but for `end`, a row of its transports."""
 
     kind: str
     numbers: tuple[Any, ...]
@@ -34,7 +33,7 @@ class _Task(NamedTuple):
 
 
 def first_difference(program: Program, recorded: Program, zones: Sequence[Zone]) -> str | None:
-    """Return in one sentence where they differ first; None where they are the same."""
+    """Return the first difference in one sentence; None where there is none."""
     mine = _Queues(program, {zone.buffer: zone.offset for zone in zones}, threads_before=0)
     theirs = _Queues(recorded, {"CCL": 0}, threads_before=1)
     if program.ranks != recorded.ranks:
@@ -48,9 +47,11 @@ def first_difference(program: Program, recorded: Program, zones: Sequence[Zone])
     return _crossed(program, recorded, ends)
 
 
-def _differs(mine: Sequence[_Task], theirs: Sequence[_Task], ends: dict[int, int]) -> str:
-    """Return which task of a stream differs first, and in what; `ends` learns which are the
-    same.
+def _differs(
+    mine: Sequence[_ComparedTask], theirs: Sequence[_ComparedTask], ends: dict[int, int]
+) -> str:
+    """Return the first difference in a stream, "" for none; `ends` collects the corresponding
+    transport ends.
     """
     for k, (one, other) in enumerate(zip(mine, theirs, strict=False)):
         if one[:2] != other[:2]:
@@ -63,7 +64,7 @@ def _differs(mine: Sequence[_Task], theirs: Sequence[_Task], ends: dict[int, int
 
 
 def _crossed(program: Program, recorded: Program, ends: dict[int, int]) -> str | None:
-    """Return where the two ends of a channel are not those of one channel in the recording."""
+    """Return the first channel whose two ends are not one channel in the recording."""
     used = {end: other for end, other in ends.items() if end >= 0}
     if len(set(used.values())) != len(used):
         return "two channels are recorded as one"
@@ -76,9 +77,9 @@ def _crossed(program: Program, recorded: Program, ends: dict[int, int]) -> str |
     return None
 
 
-def _joined(tasks: Iterator[_Task]) -> Iterator[_Task]:
+def _joined(tasks: Iterator[_ComparedTask]) -> Iterator[_ComparedTask]:
     """Yield tasks, work requests of one transfer as one task."""
-    last: _Task | None = None
+    last: _ComparedTask | None = None
     for task in tasks:
         whole = None if last is None else _continued(last, task)
         if last is not None and whole is None:
@@ -88,8 +89,8 @@ def _joined(tasks: Iterator[_Task]) -> Iterator[_Task]:
         yield last
 
 
-def _continued(last: _Task, task: _Task) -> _Task | None:
-    """Return both as one transfer, where the second goes on where a full work request ends."""
+def _continued(last: _ComparedTask, task: _ComparedTask) -> _ComparedTask | None:
+    """Return both as one transfer if the second continues a full work request."""
     if last.kind != task.kind or last.end != task.end or len(last.numbers) < 4:
         return None
     peer, size, src, dst, *reduction = last.numbers
@@ -111,8 +112,8 @@ class _Queues:
         self._slots = notifies_of_threads(program)
         self._columns = {name: column.tolist() for name, column in program.tasks.meaning().items()}
 
-    def tasks(self, rank: int, stream: int) -> list[_Task]:
-        """Return the tasks of a stream; none where it is not there."""
+    def tasks(self, rank: int, stream: int) -> list[_ComparedTask]:
+        """Return the tasks of a stream; none for a stream that the program lacks."""
         queue = stream + self._before
         if queue >= self._program.streams:
             return []
@@ -122,7 +123,7 @@ class _Queues:
         has_handshake = self._before and stream == 0
         return found[1:-1] if has_handshake else found
 
-    def _moved(self, rows: Sequence[int]) -> Iterator[_Task]:
+    def _moved(self, rows: Sequence[int]) -> Iterator[_ComparedTask]:
         for row in rows:
             kind = TaskKind(self._columns["kind"][row])
             if not kind.moves_data:
@@ -130,7 +131,7 @@ class _Queues:
             elif self._columns["size"][row]:
                 yield self._data(kind, row)
 
-    def _data(self, kind: TaskKind, row: int) -> _Task:
+    def _data(self, kind: TaskKind, row: int) -> _ComparedTask:
         c = self._columns
         reduction = (c["reduce"][row], c["dtype"][row]) if kind.reduces else ()
         sides = (
@@ -138,7 +139,7 @@ class _Queues:
             for side in ("src", "dst")
         )
         numbers = (c["peer"][row], c["size"][row], *sides, *reduction)
-        return _Task(kind.name, numbers, c["end"][row])
+        return _ComparedTask(kind.name, numbers, c["end"][row])
 
     def _place(self, buffer: int, offset: int) -> tuple[str, int]:
         name = self._program.buffers[buffer]
@@ -147,13 +148,13 @@ class _Queues:
         # In place, input and output are one memory, and either name means it.
         return ("user" if self._program.op.in_place and name in USER else name), offset
 
-    def _notify(self, kind: TaskKind, row: int) -> _Task:
+    def _notify(self, kind: TaskKind, row: int) -> _ComparedTask:
         c, transports = self._columns, self._program.transports
         cell = c["cell"][row]
         if cell < transports.cells:
             end, index = divmod(cell, transports.stride)
-            return _Task(
+            return _ComparedTask(
                 kind.name, (c["peer"][row], index, int(transports.rank[end])), c["end"][row]
             )
         owner, index = self._slots[(cell - transports.cells) % len(self._slots)]
-        return _Task(kind.name, ("thread", owner - self._before, index), -1)
+        return _ComparedTask(kind.name, ("thread", owner - self._before, index), -1)

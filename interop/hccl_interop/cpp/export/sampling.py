@@ -1,8 +1,8 @@
-"""The same call at other sizes: where the program is the same but for offsets and sizes.
+"""Samples: the same call at other sizes, as long as only offsets and sizes differ.
 
-An executor's program grows in its offsets and sizes, and is another one where a threshold is passed
-or data no longer fits the buffers. From the exported size on, larger and smaller counts are
-recorded until the program is another one; between the two ends some more are recorded.
+An executor's program changes in offsets and sizes, and becomes another one where a threshold is
+passed or data no longer fits the buffers. From the exported size on, larger and smaller counts are
+recorded until the program is another one, and then some more between the two ends.
 """
 
 from __future__ import annotations
@@ -22,73 +22,65 @@ ALIGN = 128
 """Bytes to which chunks are rounded up."""
 
 _TELLING = 48
-"""Counts that tell chunks from each other."""
+"""Counts to tell chunks from each other."""
 
 _WITHIN = 8
-"""Counts from one end to the other that are recorded."""
-
-
-@dataclass(frozen=True)
-class SizedProgram:
-    """One size: elements and the program."""
-
-    count: int
-    program: Program
+"""Counts recorded from one end to the other."""
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Programs that differ in offsets and sizes only, the exported one first; and for how many
-    elements, at least and at most, that is so.
+    """Programs that differ in offsets and sizes only, the exported one first; `least` and `most`
+    are the elements between which that holds.
     """
 
-    every: tuple[SizedProgram, ...]
+    every: tuple[Program, ...]
     least: int
     most: int
 
     @property
-    def exported(self) -> SizedProgram:
-        """The one that the user asked for."""
+    def exported(self) -> Program:
+        """The program of the exported size."""
         return self.every[0]
 
 
 def sample_sizes(
     record: Callable[[int], Program], count: int, room: int, chunks: Sequence[int] = ()
 ) -> Samples:
-    """Record one call at several sizes; no larger than fits so many elements. `chunks` are numbers
-    that data may be cut into.
+    """Record one call at several sizes of at most `room` elements. `chunks` are numbers of chunks
+    that the data may be cut into.
     """
     search = _Search(record, count, min(room, _MOST_COUNT))
     least, most = search.end(-1), search.end(1)
     counts = {*search.between(least, most), *search.telling(least, most, chunks)} - {count}
     found = [search.sample(number) for number in sorted(counts)]
     inside = [sample for sample in found if sample is not None]
-    return Samples((SizedProgram(count, search.first), *inside), least, most)
+    return Samples((search.first, *inside), least, most)
 
 
 class _Search:
-    """Records and compares, once for every count."""
+    """The recorded counts, and their comparison with the exported one."""
 
     def __init__(self, record: Callable[[int], Program], count: int, room: int) -> None:
         self._record, self._count, self._room = record, count, room
         self.first = record(count)
         self._outline = _outline(self.first)
-        self._seen: dict[int, SizedProgram | None] = {}
+        self._seen: dict[int, Program | None] = {}
 
-    def sample(self, count: int) -> SizedProgram | None:
-        """Return the program of a count; None where it is another one."""
+    def sample(self, count: int) -> Program | None:
+        """Return the program of a count; None where the program is another one."""
         if count not in self._seen:
             self._seen[count] = self._recorded(count)
         return self._seen[count]
 
-    def _recorded(self, count: int) -> SizedProgram | None:
+    def _recorded(self, count: int) -> Program | None:
         if not 1 <= count <= self._room:
             return None
         try:
             program = self._record(count)
         except HcclError:
             return None
-        return SizedProgram(count, program) if _outline(program) == self._outline else None
+        return program if _outline(program) == self._outline else None
 
     def end(self, direction: int) -> int:
         """Return the last count in a direction up to which programs are the same."""
@@ -112,8 +104,8 @@ class _Search:
         return inside
 
     def telling(self, least: int, most: int, chunks: Sequence[int]) -> list[int]:
-        """Return counts that tell chunks from each other: with so little data, another chunk is the
-        last that is not empty, in one cut or in two.
+        """Return small counts that tell chunks from each other: each has another last chunk that is
+        not empty, in one cut or in two.
         """
         unit = self.first.op.unit
         lines = {n * k for n in (1, *chunks) for k in range(1, max(chunks, default=0) + 1)}
@@ -129,7 +121,7 @@ class _Search:
 
 
 def _thinned(counts: list[int]) -> list[int]:
-    """Return so many of the counts as are recorded, the smallest among them."""
+    """Return at most `_TELLING` of the counts, the smallest among them."""
     few = _TELLING // 2
     step = -(-(len(counts) - few) // few) if len(counts) > _TELLING else 1
     return counts[:few] + counts[few::step]

@@ -1,156 +1,113 @@
 """Offsets and sizes in the words of an algorithm: slots of the data, chunks of a slot, parts of a
 chunk.
 
-An offset of a memory is `slot * bytes`, plus where a chunk of `bytes` begins, plus where a part of
-that chunk begins; `bytes` is what the call's count stands for. A size is a number of slots, or some
+An offset in a memory is `slot * bytes`, plus the begin of a chunk of `bytes`, plus the begin of a
+part of that chunk; `bytes` are those of the call's count. A size is a number of slots, or some
 chunks in a row. Where all samples agree on such numbers, the code is right for other sizes as well.
 Otherwise offsets and sizes are those of the exported call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from hccl_interop.cpp.export.sampling import ALIGN, Samples, SizedProgram
-from hccl_py.program.instruction import Instruction
-from hccl_py.values import IntArray, values_of
+from hccl_interop.cpp.export.sampling import ALIGN, Samples
+from hccl_py.program.program import Program
+from hccl_py.values import IntArray, RankInt, values_of
 
 _LEAST_SAMPLES = 4
-"""SizeFields that must agree before others are believed to."""
+"""Samples that must agree before numbers are taken to hold for all sizes."""
 
 
 class DataCut(NamedTuple):
-    """Data in so many chunks, each in so many parts; 1 is not cut."""
+    """The number of chunks of the data, and of parts of a chunk; 1 is not cut."""
 
     chunks: int
     parts: int
 
 
 class Fields(NamedTuple):
-    """How source, destination and size of a step are computed, and their numbers by rank."""
+    """The layouts of source, destination and size of a step, and their numbers by rank."""
 
     layouts: tuple[str, ...]
     numbers: dict[str, IntArray]
 
 
-class SizeFields(Protocol):
-    """Gives the fields of data tasks."""
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether they are those of one size."""
-        ...
-
-    def fields(self, batch: int, number: int) -> Fields:
-        """Return the fields of an instruction."""
-        ...
-
-    def is_empty(self, batch: int, number: int) -> bool:
-        """Whether an instruction moves no bytes, at no rank and at no size."""
-        ...
-
-
 @dataclass(frozen=True)
-class FixedSizes:
-    """Bytes as they are at the exported size."""
+class SizeFields:
+    """Offsets and sizes of data tasks: slots, chunks and parts by the first of `layouts` that fits,
+    the same for all samples; without layouts the bytes of the one sample.
+    """
 
-    sample: SizedProgram
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether they are those of one size."""
-        return True
-
-    def fields(self, batch: int, number: int) -> Fields:
-        """Return the fields of an instruction."""
-        ranks = len(self.sample.program.batches[batch].ranks)
-        one = self.sample.program.batches[batch].instructions[number]
-        numbers = {"src": one.src_offset, "dst": one.dst_offset, "size": one.size}
-        return Fields(("fixed",), {n: np.full(ranks, values_of(v)) for n, v in numbers.items()})
-
-    def is_empty(self, batch: int, number: int) -> bool:
-        """Whether an instruction moves no bytes at any rank."""
-        return not self.fields(batch, number).numbers["size"].any()
-
-
-@dataclass(frozen=True)
-class ScaledSizes:
-    """Slots, chunks and parts, by layouts that all samples agree on, in the order of preference."""
-
-    samples: tuple[SizedProgram, ...]
+    samples: tuple[Program, ...]
     layouts: tuple[DataCut, ...]
 
     @property
     def is_fixed(self) -> bool:
-        """Whether they are those of one size."""
-        return False
+        """True if they are right for the exported size alone."""
+        return not self.layouts
 
     def fields(self, batch: int, number: int) -> Fields:
         """Return the fields of an instruction."""
+        if self.is_fixed:
+            columns = self._columns(batch, number)
+            return Fields(("fixed",), {name: column[0] for name, column in columns.items()})
         found = self.found(batch, number, self.layouts)
         assert found is not None, "sizes_of has tried all"
         return found
 
     def is_empty(self, batch: int, number: int) -> bool:
-        """Whether an instruction moves no bytes, at no rank and at no size."""
-        return not self._columns(batch, number).size.any()
+        """True for an instruction that moves no bytes, at any rank and any size."""
+        return not self._columns(batch, number)["size"].any()
 
     def found(self, batch: int, number: int, layouts: Sequence[DataCut]) -> Fields | None:
         """Return the fields by the first layout that fits; None where none does."""
-        table = self._columns(batch, number)
+        columns = self._columns(batch, number)
         for layout in layouts:
-            fields = self._ruler(layout).fields(table)
+            fields = self._ruler(layout).fields(columns)
             if fields is not None:
                 return fields
         return None
 
-    def _columns(self, batch: int, number: int) -> _Columns:
+    def _columns(self, batch: int, number: int) -> dict[str, IntArray]:
+        """Return source and destination offset and size in bytes, [samples, ranks] each."""
         if (batch, number) not in self._known:
-            ones = [sample.program.batches[batch].instructions[number] for sample in self.samples]
-            ranks = len(self.samples[0].program.batches[batch].ranks)
-            names = ("src_offset", "dst_offset", "size")
-            self._known[batch, number] = _Columns(*(_column(ones, name, ranks) for name in names))
+            ones = [sample.batches[batch].instructions[number] for sample in self.samples]
+            ranks = len(self.samples[0].batches[batch].ranks)
+            self._known[batch, number] = {
+                "src": _column([one.src_offset for one in ones], ranks),
+                "dst": _column([one.dst_offset for one in ones], ranks),
+                "size": _column([one.size for one in ones], ranks),
+            }
         return self._known[batch, number]
 
     @cached_property
-    def _known(self) -> dict[tuple[int, int], _Columns]:
+    def _known(self) -> dict[tuple[int, int], dict[str, IntArray]]:
         return {}
 
     def _ruler(self, layout: DataCut) -> _Ruler:
         if layout not in self._rulers:
-            self._rulers[layout] = _Ruler(layout, self._bytes)
+            sizes = [sample.op.count * sample.op.unit for sample in self.samples]
+            self._rulers[layout] = _Ruler(layout, sizes)
         return self._rulers[layout]
 
     @cached_property
     def _rulers(self) -> dict[DataCut, _Ruler]:
         return {}
 
-    @cached_property
-    def _bytes(self) -> tuple[int, ...]:
-        unit = self.samples[0].program.op.unit
-        return tuple(sample.count * unit for sample in self.samples)
+
+def _column(values: Sequence[RankInt], ranks: int) -> IntArray:
+    return np.stack([np.full(ranks, values_of(value)) for value in values])
 
 
-class _Columns(NamedTuple):
-    """Bytes by sample and rank."""
-
-    src: IntArray
-    dst: IntArray
-    size: IntArray
-
-
-def _column(ones: Sequence[Instruction], name: str, ranks: int) -> IntArray:
-    return np.stack([np.full(ranks, values_of(getattr(one, name))) for one in ones])
-
-
-class _Place(NamedTuple):
-    """Where something begins, as a sum: slots, where a chunk begins and a part of it, strides as
-    long as the first chunk, and bytes.
+class _OffsetSum(NamedTuple):
+    """An offset as a sum: slots, the begins of a chunk and of a part of it, strides as long as the
+    first chunk, and bytes.
     """
 
     slot: int = 0
@@ -175,17 +132,17 @@ class _Ruler:
                 key = np.ascontiguousarray(marks[:, chunk, part]).tobytes()
                 self._places.setdefault(key, (chunk, part))
         self._stride = marks[:, 1, 0] if layout.chunks > 1 else self._bytes
-        self._seen: dict[bytes, _Place | None] = {}
+        self._seen: dict[bytes, _OffsetSum | None] = {}
 
-    def fields(self, table: _Columns) -> Fields | None:
-        """Return the fields of a data task; None where they are no such numbers."""
-        src, dst = self._offsets(table.src), self._offsets(table.dst)
+    def fields(self, columns: Mapping[str, IntArray]) -> Fields | None:
+        """Return the fields of a data task; None where the layout does not fit."""
+        src, dst = self._offsets(columns["src"]), self._offsets(columns["dst"])
         if src is None or dst is None:
             return None
-        size = self._whole(table.size)
+        size = self._whole(columns["size"])
         for name, at in (("src", src), ("dst", dst)):
-            size = size or self._run(table.size, at, name)
-        size = size or self._own(table.size)
+            size = size or self._run(columns["size"], at, name)
+        size = size or self._own(columns["size"])
         if size is None:
             return None
         numbers = {
@@ -198,26 +155,26 @@ class _Ruler:
         if any(place is None for place in found):
             return None
         rows = np.array(found, np.int64)
-        return dict(zip(_Place._fields, rows.T, strict=True))
+        return dict(zip(_OffsetSum._fields, rows.T, strict=True))
 
-    def _offset(self, values: IntArray) -> _Place | None:
+    def _offset(self, values: IntArray) -> _OffsetSum | None:
         key = values.tobytes()
         if key not in self._seen:
             self._seen[key] = self._measured(values)
         return self._seen[key]
 
-    def _measured(self, values: IntArray) -> _Place | None:
-        """Return a place in slots and chunks; else in strides, or one that is always the same."""
+    def _measured(self, values: IntArray) -> _OffsetSum | None:
+        """Return an offset in slots and chunks; else in strides, or one that is constant."""
         most = int((values // self._bytes).min())
         for slot in (most, most - 1):
             place = self._places.get((values - slot * self._bytes).tobytes()) if slot >= 0 else None
             if place is not None:
-                return _Place(slot, *place)
+                return _OffsetSum(slot, *place)
         strides = int(values[0] // self._stride[0])
         if (values == strides * self._stride).all():
-            return _Place(stride=strides)
+            return _OffsetSum(stride=strides)
         if (values == values[0]).all():
-            return _Place(base=int(values[0]))
+            return _OffsetSum(base=int(values[0]))
         return None
 
     def _whole(self, values: IntArray) -> Fields | None:
@@ -228,7 +185,7 @@ class _Ruler:
         return Fields(("slots",), {"size": count})
 
     def _own(self, values: IntArray) -> Fields | None:
-        """Return sizes that are those of one chunk each, wherever they lie."""
+        """Return sizes that are each the size of one chunk, at any offset."""
         ends = np.concatenate([self._marks[:, 1:, 0], self._bytes[:, None]], axis=1)
         chunks = (ends - self._marks[:, :, 0]).T
         found = [
@@ -252,7 +209,7 @@ class _Ruler:
         return None
 
     def _count(self, end: IntArray, at: dict[str, IntArray], rank: int, level: str) -> int | None:
-        """Return how many parts or chunks lie between a place and an end."""
+        """Return the number of parts or chunks between an offset and an end."""
         slot, chunk, part = (int(at[name][rank]) for name in ("slot", "chunk", "part"))
         end = end - slot * self._bytes
         marks = self._marks
@@ -271,7 +228,7 @@ class _Ruler:
 
 
 def _begins(size: int, layout: DataCut) -> list[list[int]]:
-    """Return where the parts of all chunks begin."""
+    """Return the begins of the parts of all chunks."""
     chunks = _cut(0, size, layout.chunks)
     return [[begin for begin, _ in _cut(start, length, layout.parts)] for start, length in chunks]
 
@@ -284,26 +241,27 @@ def _cut(start: int, size: int, count: int) -> list[tuple[int, int]]:
 
 
 def sizes_of(samples: Samples, dimensions: Sequence[int]) -> SizeFields:
-    """Return offsets and sizes for all sizes of the samples, or for the exported one where they
-    cannot be found; `dimensions` are numbers that data may be cut into.
+    """Return offsets and sizes that hold for all samples, or else for the exported size;
+    `dimensions` are numbers of chunks and parts to try.
     """
+    fixed = SizeFields((samples.exported,), ())
     if len(samples.every) < _LEAST_SAMPLES:
-        return FixedSizes(samples.exported)
-    scaled = ScaledSizes(samples.every, ())
+        return fixed
+    scaled = SizeFields(samples.every, ())
     chosen: list[DataCut] = []
     left = [
         (number, k)
-        for number, batch in enumerate(samples.exported.program.batches)
+        for number, batch in enumerate(samples.exported.batches)
         for k, one in enumerate(batch.instructions)
         if one.kind.moves_data
     ]
     while left:
         best, rest = _best(scaled, left, _layouts(dimensions))
         if len(rest) == len(left):
-            return FixedSizes(samples.exported)
+            return fixed
         chosen.append(best)
         left = rest
-    return ScaledSizes(samples.every, tuple(chosen) or (DataCut(1, 1),))
+    return SizeFields(samples.every, tuple(chosen) or (DataCut(1, 1),))
 
 
 def _layouts(dimensions: Sequence[int]) -> list[DataCut]:
@@ -317,9 +275,9 @@ def _layouts(dimensions: Sequence[int]) -> list[DataCut]:
 
 
 def _best(
-    scaled: ScaledSizes, wanted: Sequence[tuple[int, int]], layouts: Sequence[DataCut]
+    scaled: SizeFields, wanted: Sequence[tuple[int, int]], layouts: Sequence[DataCut]
 ) -> tuple[DataCut, list[tuple[int, int]]]:
-    """Return the layout that fits most, the plainest of them, and what it does not fit."""
+    """Return the layout that fits most instructions, the plainest of several, and the others."""
     best, least = layouts[0], list(wanted)
     for layout in layouts:
         rest = _missing(scaled, wanted, layout, len(least))
@@ -331,9 +289,9 @@ def _best(
 
 
 def _missing(
-    scaled: ScaledSizes, wanted: Sequence[tuple[int, int]], layout: DataCut, limit: int
+    scaled: SizeFields, wanted: Sequence[tuple[int, int]], layout: DataCut, limit: int
 ) -> list[tuple[int, int]] | None:
-    """Return what a layout does not fit; None where that is not less than the limit."""
+    """Return the instructions that a layout does not fit; None where they reach the limit."""
     found = []
     for at in wanted:
         if scaled.found(*at, (layout,)) is None:

@@ -1,124 +1,82 @@
-"""A project to start from: an op in C++ whose algorithm is as plain as one can be, and right."""
+"""A project to start from: an op in C++ with a simple, correct algorithm."""
 
 from __future__ import annotations
 
 import re
 
 from hccl_interop.cpp.export.entries import CAN_EXPORT, write_open_entries
-from hccl_interop.cpp.export.files import filled
-from hccl_interop.cpp.export.text import camel_case
+from hccl_interop.cpp.export.text import camel_case, filled, project_files
 from hccl_py.errors import ParameterError, did_you_mean
 
 _LONGEST = 60
 """Characters of a name."""
 
-_READ = """\
-        CHK_RET(HcommReadOnThread(main, peer.channel, {to}, {source}, param.bytes));
-"""
+_READ = (
+    "HcommReadOnThread(main, peer.channel, param.output + number * param.bytes, {source}, "
+    "param.bytes)"
+)
 
 _READ_REDUCE = """\
-        CHK_RET(HcommReadReduceOnThread(main, peer.channel, param.output, {source},
-                                        param.count, param.dataType, param.reduceOp));
-"""
+HcommReadReduceOnThread(main, peer.channel, param.output, {source},
+                                        param.count, param.dataType, param.reduceOp)"""
 
-_OWN_SLOT = "{base} + param.rank * param.bytes"
+_SLOT = " + param.rank * param.bytes"
+"""From a buffer's begin to the slot of the rank."""
+
 _ALL_SLOTS = "param.ranks * param.bytes"
 
-_BODIES: dict[str, tuple[str, dict[str, str]]] = {
-    "all_gather": (
-        "everybody",
-        {
-            "staged": "param.bytes",
-            "mine_to": _OWN_SLOT.format(base="param.output"),
-            "mine_from": "param.input",
-            "fetch": _READ.format(to="param.output + number * param.bytes", source="peer.ccl"),
-        },
-    ),
-    "all_reduce": (
-        "everybody",
-        {
-            "staged": "param.bytes",
-            "mine_to": "param.output",
-            "mine_from": "param.input",
-            "fetch": _READ_REDUCE.format(source="peer.ccl"),
-        },
-    ),
-    "reduce_scatter": (
-        "everybody",
-        {
-            "staged": _ALL_SLOTS,
-            "mine_to": "param.output",
-            "mine_from": _OWN_SLOT.format(base="param.input"),
-            "fetch": _READ_REDUCE.format(source=_OWN_SLOT.format(base="peer.ccl")),
-        },
-    ),
-    "all_to_all": (
-        "everybody",
-        {
-            "staged": _ALL_SLOTS,
-            "mine_to": _OWN_SLOT.format(base="param.output"),
-            "mine_from": _OWN_SLOT.format(base="param.input"),
-            "fetch": _READ.format(
-                to="param.output + number * param.bytes", source=_OWN_SLOT.format(base="peer.ccl")
-            ),
-        },
-    ),
-    "broadcast": (
-        "from_root",
-        {"staged": "param.bytes", "theirs": "root.ccl", "mine": ""},
-    ),
+
+def _all_ranks_read(
+    staged: str, fetch: str, source: str = "", *, to: str = "", own: str = ""
+) -> tuple[str, dict[str, str]]:
+    """Return template and names of the algorithm in which all ranks read from all peers.
+
+    `staged` are the bytes that a rank copies to its HCCL buffer, `fetch` is the read from a peer,
+    and `source`, `to` and `own` are the offsets in the peer's buffer, the output and the input.
+    """
+    return "all_ranks_read", {
+        "staged": staged,
+        "mine_to": f"param.output{to}",
+        "mine_from": f"param.input{own}",
+        "fetch": fetch.format(source=f"peer.ccl{source}"),
+    }
+
+
+_ALGORITHMS: dict[str, tuple[str, dict[str, str]]] = {
+    "all_gather": _all_ranks_read("param.bytes", _READ, to=_SLOT),
+    "all_reduce": _all_ranks_read("param.bytes", _READ_REDUCE),
+    "reduce_scatter": _all_ranks_read(_ALL_SLOTS, _READ_REDUCE, _SLOT, own=_SLOT),
+    "all_to_all": _all_ranks_read(_ALL_SLOTS, _READ, _SLOT, to=_SLOT, own=_SLOT),
+    "broadcast": ("read_from_root", {"staged": "param.bytes", "theirs": "root.ccl", "mine": ""}),
     "scatter": (
-        "from_root",
+        "read_from_root",
         {
             "staged": _ALL_SLOTS,
-            "theirs": _OWN_SLOT.format(base="root.ccl"),
+            "theirs": f"root.ccl{_SLOT}",
             "mine": "    CHK_RET(HcommLocalCopyOnThread(main, param.output, "
-            f"{_OWN_SLOT.format(base='param.input')}, param.bytes));\n",
+            f"param.input{_SLOT}, param.bytes));\n",
         },
     ),
-    "reduce": ("to_root", {}),
-    "send_recv": ("pair", {}),
+    "reduce": ("root_reads_all", {}),
+    "send_recv": ("receiver_reads", {}),
 }
+"""The template of every op, and the names to fill in."""
 
-_BUFFER = "    res.cclBytes = size;\n"
-
-_CALL = """\
-    if (rankSize > kMostRanks || param.unit == 0) {
-        return HCCL_E_NOT_SUPPORT;
-    }
-    param.ranks = rankSize;
-    param.bytes = param.count * param.unit;
-"""
-
-_CONNECTING = """\
-    for (uint32_t peer = 0; peer < param.ranks; ++peer) {
-        if (%s) {
-            HcclChannelDesc desc;
-            CHK_RET(Describe(comm, param.rank, peer, 0, desc));
-            CHK_RET(Connect(comm, desc, kChannelNotifies, res.peers[peer]));
-        }
-    }
-"""
-
+_ROOTED = "peer != param.rank && (peer == param.root || param.rank == param.root)"
 
 _PEERS = {
-    "everybody": "peer != param.rank",
-    "from_root": "peer != param.rank && (peer == param.root || param.rank == param.root)",
-    "to_root": "peer != param.rank && (peer == param.root || param.rank == param.root)",
-    "pair": "peer == param.root",
+    "all_ranks_read": "peer != param.rank",
+    "read_from_root": _ROOTED,
+    "root_reads_all": _ROOTED,
+    "receiver_reads": "peer == param.root",
 }
-"""Whom a rank has a channel to."""
-
-_TAG = """\
-char tag[HCCL_RES_TAG_MAX_LEN];  // other roots have other channels
-    (void)snprintf(tag, sizeof(tag), "{name}.%u", param.root);\
-"""
+"""The condition for a channel to a peer."""
 
 
 def starting_project(name: str, op: str) -> dict[str, str]:
     """Return the files of a project, by path.
 
-    ParameterError for a name that is none in C++, and for an op that no custom op can stand for.
+    ParameterError for a name that C++ does not allow, and for an op without a custom op.
     """
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or len(name) > _LONGEST:
         raise ParameterError(
@@ -128,35 +86,39 @@ def starting_project(name: str, op: str) -> dict[str, str]:
     if op not in CAN_EXPORT:
         hint = did_you_mean(op, CAN_EXPORT, listed_by="`hccl-py new --help`")
         raise ParameterError(f"No custom op in C++ can stand for {op!r}.", hint)
-    body, fill = _BODIES[op]
+    algorithm, fill = _ALGORITHMS[op]
+    has_root = algorithm != "all_ranks_read"
     kernel = f"{camel_case(name)}Kernel"
-    return {
-        "CMakeLists.txt": filled("CMakeLists.txt", target=name),
-        "hccl-py.toml": filled("hccl-py.toml", op=op),
-        "include/custom.h": filled("start/custom.h"),
-        f"op_host/{op}.cc": filled(
-            "op.cc",
-            op=name,
-            title="The algorithm is in op_kernel_aicpu/exec_op.cc.",
-            includes="" if body == "everybody" else "#include <cstdio>\n\n",
-            predicates=filled("start/size_of"),
-            connect=filled("connect", remote_memories=""),
-            acquire_takes="const OpParam& param",
-            tag=f'const char* tag = "{name}";' if body == "everybody" else _TAG.format(name=name),
-            buffer=_BUFFER,
-            call=_CALL,
-            workers="",
-            registered="",
-            connecting=_CONNECTING % _PEERS[body],
-            kernel=kernel,
-            entries=write_open_entries(op).rstrip("\n"),
+    host = filled(
+        "op.cc",
+        op=name,
+        title="The algorithm is in op_kernel_aicpu/exec_op.cc.",
+        includes="#include <cstdio>\n\n" if has_root else "",
+        predicates=filled("start/size_of"),
+        connect=filled("host/connect", remote_memories=""),
+        acquire_takes="const OpParam& param",
+        tag=filled("start/tag", name=name) if has_root else f'    const char* tag = "{name}";\n',
+        buffer="    res.cclBytes = size;\n",
+        call=filled("start/call"),
+        workers="",
+        registered="",
+        connecting=filled(
+            "host/connecting",
+            ranks="param.ranks",
+            condition=_PEERS[algorithm],
+            layer=0,
+            memories="",
+            notifies="kChannelNotifies",
+            peers="peers",
         ),
-        "op_kernel_aicpu/exec_op.cc": filled(
-            "start/exec_op.cc",
-            name=name,
-            kernel=kernel,
-            idea=filled(f"start/{body}_idea"),
-            body=filled(f"start/{body}", **fill),
-        ),
-        "test/check.sh": filled("check.sh", options="--ranks 8 -b 1M"),
-    }
+        kernel=kernel,
+        entries=write_open_entries(op),
+    )
+    exec_op = filled(
+        "start/exec_op.cc",
+        name=name,
+        kernel=kernel,
+        idea=filled(f"start/{algorithm}_idea"),
+        body=filled(f"start/{algorithm}", **fill),
+    )
+    return project_files(name, op, filled("start/custom.h"), host, exec_op, "--ranks 8 -b 1M")

@@ -1,5 +1,5 @@
-"""A program as steps: what every rank does, in the order of recording, in the words of HCCL's
-programming API.
+"""A program as steps of every rank, in the order of recording and the words of HCCL's programming
+API.
 
 Streams are threads, transports are channels to a peer, and all memory but the user's lies in the
 one HCCL buffer of a rank.
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,13 +28,13 @@ from hccl_py.values import IntArray, RankInt, values_of
 _COUNTED = re.compile(r" \d+/\d+$")
 
 _MOST_SECTIONS = 12
-"""Sections of a program that is read by its labels; one with more is not."""
+"""Most sections of a program that is split by its labels."""
 
 
 class StepShape(NamedTuple):
-    """What all turns of a step have in common.
+    """The part of a step that is the same in all turns.
 
-    Memories are names of buffers; `layouts` say how source, destination and size are computed.
+    Memories are names of buffers; `layouts` are the layouts of source, destination and size.
     """
 
     kind: TaskKind
@@ -50,68 +49,64 @@ class StepShape(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """Some ranks, and what they do."""
+    """Some ranks, and their steps."""
 
     ranks: tuple[int, ...]
     nodes: list[Node]
 
 
 class CppSection(NamedTuple):
-    """What is done under one label ("" for none), by groups of ranks that do the same."""
+    """The steps under one label ("" for none), by groups of ranks with the same steps."""
 
     label: str
     branches: list[Branch]
 
 
-@dataclass(frozen=True)
-class _Run:
-    """Steps of one batch under one label."""
-
-    label: str
-    steps: list[CppStep]
+_Labelled: TypeAlias = tuple[str, list[CppStep]]
+"""Steps of one batch under one label."""
 
 
 def sections_of(program: Program, sizes: SizeFields, fitter: Fitter) -> list[CppSection]:
-    """Return what all ranks do, with loops where steps repeat."""
-    reader = _Reader(program, sizes)
-    runs = [reader.runs(number) for number in range(len(program.batches))]
-    labels = {tuple(run.label for run in mine) for mine in runs}
-    if len(labels) > 1 or len(runs[0]) > _MOST_SECTIONS:
-        runs = [[_Run("", [step for run in mine for step in run.steps])] for mine in runs]
+    """Return the sections of a program, with loops where steps repeat."""
+    reader = _StepReader(program, sizes)
+    labelled = [reader.labelled(number) for number in range(len(program.batches))]
+    labels = {tuple(label for label, _ in mine) for mine in labelled}
+    if len(labels) > 1 or len(labelled[0]) > _MOST_SECTIONS:
+        labelled = [[("", [step for _, steps in mine for step in steps])] for mine in labelled]
     ranks = [tuple(batch.ranks.tolist()) for batch in program.batches]
     return [
-        CppSection(alike[0].label, _branches(ranks, alike, fitter))
-        for alike in zip(*runs, strict=True)
+        CppSection(alike[0][0], _branches(ranks, [steps for _, steps in alike], fitter))
+        for alike in zip(*labelled, strict=True)
     ]
 
 
 def _branches(
-    ranks: Sequence[tuple[int, ...]], runs: Sequence[_Run], fitter: Fitter
+    ranks: Sequence[tuple[int, ...]], by_batch: Sequence[list[CppStep]], fitter: Fitter
 ) -> list[Branch]:
     """Return the groups of ranks whose steps are the same once they are folded."""
     groups: dict[tuple[object, ...], list[Branch]] = {}
-    for mine, run in zip(ranks, runs, strict=True):
-        nodes = fold(run.steps, fitter)
+    for mine, steps in zip(ranks, by_batch, strict=True):
+        nodes = fold(steps, fitter)
         groups.setdefault(tuple(key_of(node) for node in nodes), []).append(Branch(mine, nodes))
     found = []
     for group in groups.values():
         columns = zip(*(branch.nodes for branch in group), strict=True)
         nodes = [joined(column, as_turns=False) for column in columns]
-        everybody = sorted(rank for branch in group for rank in branch.ranks)
-        found.append(Branch(tuple(everybody), nodes))
+        members = sorted(rank for branch in group for rank in branch.ranks)
+        found.append(Branch(tuple(members), nodes))
     return sorted(found, key=lambda branch: (len(branch.ranks), branch.ranks))
 
 
-class _Reader:
-    """Reads instructions as steps."""
+class _StepReader:
+    """The instructions of a program as steps."""
 
     def __init__(self, program: Program, sizes: SizeFields) -> None:
         self._program, self._sizes = program, sizes
         self._channels = ChannelGroups.of(program)
         self._notifies = np.array(notifies_of_threads(program))
 
-    def runs(self, number: int) -> list[_Run]:
-        """Return a batch's steps, those under one label together."""
+    def labelled(self, number: int) -> list[_Labelled]:
+        """Return a batch's steps by label."""
         batch = self._program.batches[number]
         labelled = (
             (self._label(one), self._step(number, k, one, batch.ranks))
@@ -119,7 +114,7 @@ class _Reader:
             if not (one.kind.moves_data and self._sizes.is_empty(number, k))
         )
         return [
-            _Run(label, [step for _, step in steps])
+            (label, [step for _, step in steps])
             for label, steps in groupby(labelled, key=lambda pair: pair[0])
         ]
 
@@ -163,7 +158,7 @@ class _Reader:
         return shape, numbers
 
     def _local(self, one: Instruction) -> dict[str, RankInt | IntArray]:
-        """Return the notify of a post or wait between threads, and whose it is."""
+        """Return the notify of a post or wait between threads, and the owner for a post."""
         slots = self._notifies
         slot = (np.asarray(values_of(one.cell)) - self._program.transports.cells) % len(slots)
         found: dict[str, RankInt | IntArray] = {"notify": slots[slot, 1]}
@@ -172,8 +167,8 @@ class _Reader:
         return found
 
     def _remote(self, one: Instruction) -> tuple[StepShape, dict[str, RankInt | IntArray]]:
-        """Return the notify of a post or wait over a channel; one that has a name, as Ack has, is
-        part of the shape.
+        """Return shape, peer and notify of a post or wait over a channel; a notify with a name,
+        such as Ack, is part of the shape.
         """
         transports = self._program.transports
         shape = StepShape(one.kind, plane=self._plane(one))

@@ -1,9 +1,11 @@
-"""Lines of C++: indentation, calls that are too long for one line, names."""
+"""Text of C++: templates, indentation, calls that are too long for one line, names."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from string import Template
 
 WIDTH = 120
 """Columns of a line."""
@@ -11,11 +13,11 @@ WIDTH = 120
 _INDENT = "    "
 
 _TAKEN = ("hccl", "hcomm", "acl", "comm")
-"""How names of HCCL's API begin."""
+"""Beginnings of names of HCCL's API."""
 
 
 class CppLines:
-    """Text that grows by lines, each so many steps deep."""
+    """Text that grows by lines of one indentation."""
 
     def __init__(self, depth: int = 0) -> None:
         self._depth = depth
@@ -25,7 +27,7 @@ class CppLines:
         return "".join(f"{line}\n" for line in self._lines)
 
     def deeper(self) -> CppLines:
-        """Return an empty text, one step deeper."""
+        """Return an empty text, indented one step more."""
         return CppLines(self._depth + 1)
 
     def add(self, line: str = "") -> None:
@@ -37,7 +39,7 @@ class CppLines:
         self._lines += other._lines
 
     def set(self, name: str, value: str) -> None:
-        """Add an assignment, on two lines where one is too short."""
+        """Add an assignment, on two lines where it is too long for one."""
         line = f"{name} = {value}"
         if len(_INDENT) * self._depth + len(line) <= WIDTH:
             self.add(line)
@@ -46,7 +48,7 @@ class CppLines:
             self.add(f"{_INDENT}{value}")
 
     def checked(self, call: str, arguments: Sequence[str]) -> None:
-        """Add CHK_RET(call(arguments)), on as many lines as it takes."""
+        """Add CHK_RET(call(arguments)), on several lines where it is long."""
         head = f"{_INDENT * self._depth}CHK_RET({call}("
         self._lines += listed(head, arguments, "));", len(head))
 
@@ -68,7 +70,8 @@ def listed(head: str, items: Iterable[str], end: str, indent: int) -> list[str]:
 def camel_case(label: str) -> str:
     """Return a label as a name in C++: reduce-scatter becomes ReduceScatter.
 
-    What is no letter or digit of ASCII is left out. It is no name of HCCL's and no macro.
+    Characters other than letters and digits of ASCII are left out. The name is none of HCCL's and
+    no macro.
     """
     words = re.findall(r"[A-Za-z0-9]+", label)
     name = "".join(word[0].upper() + word[1:] for word in words)
@@ -78,8 +81,34 @@ def camel_case(label: str) -> str:
 
 
 def comment(text: str) -> str:
-    """Return text of others as it may stand in a comment of one line: printable ASCII, and no
-    backslash that would join it with the next.
+    """Return a user's text for a comment of one line: printable ASCII without backslashes, which
+    would join it with the next line.
     """
     shown = "".join(c if " " <= c <= "~" and c != "\\" else "?" for c in text)
     return shown.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
+
+
+def filled(name: str, /, **fill: object) -> str:
+    """Return a template with its names filled in."""
+    template = files("hccl_interop.cpp.export").joinpath("templates", f"{name}.tmpl")
+    return Template(template.read_text("utf-8")).substitute(fill)
+
+
+def size_text(number: int) -> str:
+    """Return a number of bytes in C++: whole megabytes with a shift."""
+    megabytes, rest = divmod(number, 1 << 20)
+    return f"{megabytes}ULL << 20" if megabytes and not rest else str(number)
+
+
+def project_files(
+    name: str, op: str, header: str, host: str, kernel: str, options: str
+) -> dict[str, str]:
+    """Return the files of a project, by path; its test runs `hccl-py check` with `options`."""
+    return {
+        "CMakeLists.txt": filled("CMakeLists.txt", target=name),
+        "hccl-py.toml": filled("hccl-py.toml", op=op),
+        "include/custom.h": header,
+        f"op_host/{op}.cc": host,
+        "op_kernel_aicpu/exec_op.cc": kernel,
+        "test/check.sh": filled("check.sh", options=options),
+    }

@@ -30,7 +30,7 @@ bool is_device(const void* address)
     return place_of(address).part != kNoPart;
 }
 
-// Whether bytes lie in what a rank allocated, which is the only device memory with contents.
+// True for memory of the host and for device memory that the rank allocated: no other has contents.
 bool has_contents(const void* address)
 {
     Place place = place_of(address);
@@ -56,7 +56,7 @@ using namespace recorder;
 
 extern "C" {
 
-// Host code looks for the file that describes its kernels below ASCEND_HOME_PATH: there, all are.
+// Host code looks for the file that describes its kernels below ASCEND_HOME_PATH: every path there resolves.
 char* realpath(const char* path, char* resolved)
 {
     static auto real = reinterpret_cast<char* (*)(const char*, char*)>(dlsym(RTLD_NEXT, "realpath"));
@@ -152,7 +152,7 @@ aclError aclrtFreeHost(void* hostPtr)
     return ACL_SUCCESS;
 }
 
-// Copies what has contents; data in the buffers of a call has none, and is no part of a program.
+// Copies memory that has contents. The buffers of a call have none while recording.
 aclError aclrtMemcpy(void* dst, size_t destMax, const void* src, size_t count, aclrtMemcpyKind)
 {
     if (count > destMax) {
@@ -225,7 +225,7 @@ aclError aclrtLaunchKernelWithConfig(aclrtFuncHandle function, uint32_t, aclrtSt
     }
     unsigned result = run_kernel(function, static_cast<Arguments*>(argsHandle)->bytes.data());
     if (result != 0) {
-        if (!has_findings()) {  // otherwise it says no more than what it was told
+        if (!has_findings()) {  // otherwise an earlier finding has the reason
             find_at("CALL_FAILED", stack_at(function), "The AICPU kernel returned %u", result);
         }
         return kKernelFailed;

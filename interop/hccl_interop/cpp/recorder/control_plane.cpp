@@ -1,4 +1,4 @@
-// What host code asks of a communicator: threads, channels, contexts, registered memory.
+// The calls of host code on a communicator: threads, channels, contexts, registered memory.
 
 #include <cstring>
 
@@ -69,7 +69,7 @@ bool is_on_device(CommEngine engine)
     return engine != COMM_ENGINE_CPU && engine != COMM_ENGINE_CPU_TS;
 }
 
-// The layer of the link whose endpoint a channel names; -1 where there is none between the ranks.
+// The layer of a channel's link; -1 where the ranks have no link on that layer.
 int layer_of(const HcclChannelDesc& desc)
 {
     bool is_near = state.options.server[desc.remoteRank] == state.options.server[state.rank];
@@ -80,7 +80,7 @@ int layer_of(const HcclChannelDesc& desc)
     return layer > 1 || (layer == 0 && !is_near) ? -1 : int(layer);
 }
 
-// What the peer of a channel shows over it; every rank is taken to register the same.
+// The memory that a channel's peer has registered; all ranks are assumed to register the same.
 CommMem memory_of_peer(const Channel& channel, const Memory& mine)
 {
     CommMem theirs = mine.where;
@@ -196,7 +196,7 @@ HcclResult HcclThreadAcquireWithConfig(HcclComm, CommEngine engine, uint32_t thr
     return take_threads(__func__, engine, threadNum, notifies.data(), threads);
 }
 
-// The caller's stream is thread 0, whoever asks and however often.
+// The caller's stream is always thread 0.
 HcclResult HcclThreadAcquireWithStream(HcclComm, CommEngine, aclrtStream, uint32_t notifyNum, ThreadHandle* thread)
 {
     if (thread == nullptr) {
@@ -242,7 +242,7 @@ HcclResult HcclEngineCtxCreate(HcclComm, const char* ctxTag, CommEngine engine, 
     return HCCL_SUCCESS;
 }
 
-// Asking for one that is not there is how an op finds out that it is called for the first time.
+// A missing context is no error: it tells an op that this is its first call.
 HcclResult HcclEngineCtxGet(HcclComm, const char* ctxTag, CommEngine engine, void** ctx, uint64_t* size)
 {
     const Context* found = context_of(key_of(engine, ctxTag));
@@ -378,7 +378,7 @@ HcclResult HcclChannelGetRemoteMems(HcclComm, ChannelHandle channel, uint32_t* m
     if (memNum == nullptr || remoteMems == nullptr || memTags == nullptr) {
         return no_room(__func__);
     }
-    // They live as long as the process: the caller has no way to give them back.
+    // Both lists live as long as the process: the API has no call that frees them.
     auto* memories = new std::vector<CommMem>;
     auto* tags = new std::vector<char*>;
     for (uint32_t number : found->memories) {
@@ -391,7 +391,7 @@ HcclResult HcclChannelGetRemoteMems(HcclComm, ChannelHandle channel, uint32_t* m
     return HCCL_SUCCESS;
 }
 
-// What ops report for profiling.
+// Reports of ops for profiling are ignored.
 HcclResult HcclDfxRegOpInfoByCommId(char*, void*)
 {
     return HCCL_SUCCESS;

@@ -1,4 +1,4 @@
-// The primitives that kernels put on threads: each becomes a task, or a finding that says why not.
+// The primitives that kernels put on threads: each becomes a task, or a finding with the reason.
 
 #include "hcomm_primitives.h"
 #include "state.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kWidths[] = {1, 2, 4, 2, 4, 8, 8, 1, 2, 4, 8, 2, 16, 0, 1, 1, 1, 1};
 
-// How many bytes an element has; 0 for a type that no reduction takes.
+// Bytes of an element; 0 for a type that cannot be reduced.
 uint32_t width_of(int dtype)
 {
     return dtype >= 0 && dtype < 12 ? kWidths[dtype] : 0;
@@ -57,7 +57,7 @@ int check_reduction(const char* call, Reduction how, uint64_t count)
     return 0;
 }
 
-// One work request of a channel carries so much; the library cuts what is longer.
+// Writes a transfer as the work requests into which HCCL splits it: `most_moved` bytes over a channel.
 void write_parts(Task task, uint64_t size)
 {
     uint64_t most = task.target >= 0 && state.options.most_moved > 0 ? state.options.most_moved : size;
@@ -70,7 +70,7 @@ void write_parts(Task task, uint64_t size)
     }
 }
 
-// Whose memory each side must be.
+// The ranks that must own source and destination.
 struct Sides {
     uint32_t src_rank;
     uint32_t dst_rank;

@@ -1,7 +1,7 @@
-// The recorder: loads an op's host code and kernels, runs them once per rank, and writes down what
-// they put on their threads. It exports HCCL's programming API, which both libraries call.
+// The recorder: loads an op's host code and kernels, runs them once per rank, and writes the tasks
+// that they put on threads to files. It exports HCCL's programming API, which both libraries call.
 //
-// It is compiled at the user's, so its parts do without what takes long to compile: no iostreams.
+// It is compiled on the user's machine, so its parts avoid headers that compile slowly, like iostream.
 
 #include <cstdio>
 #include <cstdlib>
@@ -59,7 +59,7 @@ void read_list(const char* text, std::vector<uint32_t>& found)
     }
 }
 
-// Sets one option; false for one that does not exist.
+// Sets one option; false for an unknown key.
 bool set_option(const char* key, const char* value)
 {
     Options& options = state.options;

@@ -1,8 +1,8 @@
-// Device memory: addresses that nothing is mapped at, so that whoever follows one is caught.
+// Device memory: addresses without a mapping, so that code which dereferences one faults.
 //
-// Every rank has four spans of equal length: input, output, HCCL buffer, and what it allocates.
-// The same addresses hold in all processes, so a peer's address tells whose it is. Allocated memory
-// is really there, because kernels may keep structures in it; while host code runs it is out of reach.
+// Every rank has four spans of equal length: input, output, HCCL buffer, and allocated memory.
+// All processes use the same addresses, so an address identifies its rank. Allocated memory is
+// mapped, because kernels may keep structures in it; while host code runs it is protected.
 
 #include <sys/mman.h>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kFirst = 0x100000000000ULL;
 constexpr uint64_t kEnd = 0x500000000000ULL;
 constexpr uint64_t kPage = 1ULL << 16;
-constexpr uint64_t kMostMapped = 1ULL << 28;  // larger pieces are only data, never structures
+constexpr uint64_t kMostMapped = 1ULL << 28;  // larger pieces hold data, never structures
 
 const char* const kWords[kParts] = {"the input", "the output", "the HCCL buffer", "allocated memory"};
 
@@ -37,7 +37,7 @@ void lay_out_memory()
     for (uint64_t bytes : {options.in_bytes, options.out_bytes}) {
         largest = bytes > largest ? bytes : largest;
     }
-    span = 1ULL << 32;  // what a rank allocates has room, too
+    span = 1ULL << 32;  // the least span, for allocated memory
     while (span < 2 * largest && span < kEnd) {
         span *= 2;
     }

@@ -1,4 +1,4 @@
-// Primitives that make no task: what orders a channel, brackets calls, or is not modelled.
+// Primitives without a task: fences, brackets around calls, and calls that are not modelled.
 
 #include "hcomm_primitives.h"
 #include "state.hpp"
@@ -30,7 +30,7 @@ using namespace recorder;
 
 extern "C" {
 
-// A fence orders what follows on a channel behind what came before, which the model does anyway.
+// A fence orders later tasks of a channel behind earlier ones; a recorded program has that order anyway.
 int32_t HcommFenceOnThread(ThreadHandle thread)
 {
     return check_thread(__func__, thread);
@@ -78,7 +78,7 @@ int32_t HcommThreadResAcquireTimeOut(float)
     return 0;
 }
 
-// No tag is known, so a kernel always orchestrates; nothing is ever issued from the cache.
+// The cache never has a tag, so a kernel always orchestrates.
 HcommResult HcommAicpuTsTaskCacheLookup(const char*, bool* isHit)
 {
     if (isHit == nullptr) {

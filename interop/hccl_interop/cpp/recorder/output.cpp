@@ -1,4 +1,4 @@
-// What a rank leaves behind: its tasks as records in one file, everything else as lines in another.
+// The files of a rank: its tasks as records in one, everything else as lines in the other.
 
 #include <stdio_ext.h>
 
@@ -19,7 +19,7 @@ FILE* records = nullptr;
 uint64_t written = 0;
 int findings = 0;
 
-// Findings are one line, whatever is in them.
+// Replaces line ends and other control characters: a finding is one line.
 void flatten(char* text)
 {
     for (; *text; ++text) {

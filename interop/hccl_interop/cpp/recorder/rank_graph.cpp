@@ -1,4 +1,4 @@
-// How ranks are linked: layer 0 joins the ranks of a server, layer 1 all ranks.
+// The links between ranks: layer 0 joins the ranks of a server, layer 1 all ranks.
 
 #include <cstring>
 
@@ -48,7 +48,7 @@ std::vector<uint32_t> ranks_of(uint32_t layer)
     return found;
 }
 
-// Answers belong to the communicator and live as long as the process.
+// Gives a list to the caller. The communicator owns it, and it lives as long as the process.
 HcclResult answer(std::vector<uint32_t> values, uint32_t** list, uint32_t* count)
 {
     auto* kept = new std::vector<uint32_t>(std::move(values));

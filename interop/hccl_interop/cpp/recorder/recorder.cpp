@@ -1,4 +1,4 @@
-// All of the recorder in one translation unit: what the parts include is read once.
+// The recorder as one translation unit: common headers of its parts are compiled once.
 #include "main.cpp"
 #include "run.cpp"
 #include "memory.cpp"

@@ -1,4 +1,4 @@
-// A process per rank: its limits, the call of the op, and what becomes of signals.
+// A process per rank: its limits, the call of the op, and the handling of signals.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ char what_was_thrown[200] = "";
 
 void thrown()
 {
-    if (!std::current_exception()) {  // std::terminate, a std::thread that nobody joins
+    if (!std::current_exception()) {  // std::terminate without an exception, such as a std::thread that is not joined
         abort();
     }
     try {
@@ -80,7 +80,7 @@ void report_touch(const void* address, int stack)
 
 void on_signal(int number, siginfo_t* info, void* context)
 {
-    signal(SIGALRM, SIG_DFL);  // where the heap is broken, what follows may never end
+    signal(SIGALRM, SIG_DFL);  // with a broken heap the code below may never end
     alarm(kHandlerSeconds);
     int status = kCrashed, stack = crashed_stack(interrupted(context));
     bool is_fault = number == SIGSEGV || number == SIGBUS;
@@ -98,7 +98,7 @@ void on_signal(int number, siginfo_t* info, void* context)
     } else if (is_fault && place_of(info->si_addr).part != kNoPart) {
         report_touch(info->si_addr, stack);
     } else if (number == SIGABRT && what_was_thrown[0]) {
-        find_at("CODE_CRASHED", stack, "%s throws an exception that nobody catches: %s", speaker(),
+        find_at("CODE_CRASHED", stack, "%s throws an uncaught exception: %s", speaker(),
                 what_was_thrown);
     } else if (is_fault) {
         find_at("CODE_CRASHED", stack, "%s ends in signal %d (%s) at address %p", speaker(), number,
@@ -131,7 +131,7 @@ void limit(int what, uint64_t soft, uint64_t hard)
 {
     rlimit both{};
     getrlimit(__rlimit_resource(what), &both);
-    both.rlim_max = both.rlim_max < hard ? both.rlim_max : hard;  // what the user set stays
+    both.rlim_max = both.rlim_max < hard ? both.rlim_max : hard;  // a lower limit of the user stays
     both.rlim_cur = both.rlim_max < soft ? both.rlim_max : soft;
     setrlimit(__rlimit_resource(what), &both);
 }
@@ -147,7 +147,7 @@ void set_limits()
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-// Whatever the author's code prints goes to a file of its rank.
+// Redirects the output of the author's code to a file of its rank.
 void redirect(const std::string& name)
 {
     int file = open((state.options.out + "/" + name + ".out").c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
@@ -252,7 +252,7 @@ void* load(const std::string& path, int errors)
     return handle;
 }
 
-// Code that runs while a library is loaded has limits, too, and prints to a file of its own.
+// Loads host code and kernels. Code that runs meanwhile, constructors, has limits and an output file, too.
 void load_libraries()
 {
     const Options& options = state.options;
@@ -284,7 +284,7 @@ struct Deadline {
 };
 using Deadlines = std::vector<Deadline>;
 
-// Waits until a rank has ended, and kills those that have put their limits off; false where none is left.
+// Waits until a rank has ended, and kills ranks that have passed their deadline; false where none is left.
 bool wait_for_rank(Deadlines& running, const sigset_t& ends, int& status)
 {
     for (;;) {

@@ -1,7 +1,7 @@
-// Where a call comes from: the author's frames, innermost first, each stack written once.
+// The call stack of a task: the author's frames, innermost first, each stack written once.
 //
-// The author's code is compiled with frame pointers, so a stack is a chain of them; only a crash is
-// unwound, because it may happen in a library that keeps none.
+// The author's code is compiled with frame pointers, so a stack is a chain of them. A crash may be in
+// a library without frame pointers; its stack alone is unwound.
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -25,7 +25,7 @@ struct Library {
 
 Library libraries[2];  // host, device
 
-// The number of every stack by its hash, in a table with open addresses that is at most half full.
+// The number of every stack by its hash: a table with open addressing, at most half full.
 struct Numbered {
     uint64_t hash;
     int number;  // -1: an empty place
@@ -78,7 +78,7 @@ void find_library(void* handle, Library& found)
         &found);
 }
 
-// 0 for host code, 1 for a kernel's, -1 for neither.
+// The library of an address: 0 for host code, 1 for kernels, -1 for any other.
 int owner_of(uintptr_t address)
 {
     for (int i = 0; i < 2; ++i) {
@@ -108,7 +108,7 @@ int number_of(const uintptr_t* calls, int count)
         char frame[40];
         int owner = owner_of(calls[i]);
         snprintf(frame, sizeof frame, "%s%c:%lx", i ? "," : "", "hd"[owner],
-                 calls[i] - 1 - libraries[owner].base);  // the call, not what follows it
+                 calls[i] - 1 - libraries[owner].base);  // the call's address, one before the return address
         text += frame;
     }
     write_line("S\t%d\t%s", stacks, text.c_str());
@@ -142,12 +142,12 @@ void find_libraries()
     find_library(state.host_library, libraries[0]);
     find_library(state.device_library, libraries[1]);
     void* first[1];
-    backtrace(first, 1);  // loads what it needs now, not in a handler of signals
+    backtrace(first, 1);  // loads the unwinder now, not in a signal handler
 }
 
 namespace {
 
-// Fills in the frames of the author's functions that are active, innermost first.
+// Adds the active frames of the author's functions to `calls`, innermost first; returns their count.
 int walk(uintptr_t* calls, int count, void* innermost)
 {
     static thread_local Bounds bounds = stack_bounds();
@@ -178,7 +178,7 @@ int current_stack()
     if (pthread_equal(pthread_self(), state.thread)) {
         return number_of(calls, count);
     }
-    // The rank's own thread may be inside the recorder now: nothing but the end is safe.
+    // The rank's own thread may be inside the recorder now, so the process must end.
     find_at("UNSUPPORTED_CALL", number_of(calls, count),
             "%s makes this call from a thread that it has started: a rank's calls come from one thread, in an order "
             "that does not depend on timing", state.in_kernel ? "kernel code" : "host code");
@@ -203,10 +203,10 @@ int crashed_stack(const Interrupted& at)
         if (owner_of(address) < 0) {
             continue;
         }
-        // The frame that crashed stands at its instruction, the others behind their calls.
+        // The crashed frame has its instruction's address, the others return addresses.
         calls[count++] = address == at.instruction ? address + 1 : address;
     }
-    if (count == 0 && at.caller != 0) {  // a call of no function cannot be unwound
+    if (count == 0 && at.caller != 0) {  // a call of a null pointer cannot be unwound
         count = owner_of(at.caller) >= 0;
         calls[0] = at.caller;
         count = walk(calls, count, at.frame);

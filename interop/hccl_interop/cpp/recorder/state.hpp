@@ -1,4 +1,4 @@
-// What the recorder knows of the rank whose process it is.
+// The state of a rank's process, and the functions of the recorder's parts.
 #pragma once
 
 #include <pthread.h>
@@ -11,16 +11,16 @@
 
 namespace recorder {
 
-// The call to record, as Python wrote it down: one `key value` to a line.
+// The call to record, from a file that run.py writes: one `key value` to a line.
 struct Options {
     std::string host;      // the shared object of the host code
     std::string device;    // that of the kernels
-    std::string entry;     // the function that stands for the op
-    std::string receiver;  // send_recv: the function that stands for the other side
-    std::string kernel;    // the kernel, whatever name the host code asks for; "" for that name
+    std::string entry;     // the op's function in the host code
+    std::string receiver;  // send_recv: the function of the receiving side
+    std::string kernel;    // the kernel to run; "" for the one that the host code names
     std::string op;
-    std::string out;  // the folder for what is recorded
-    std::string home;  // what ASCEND_HOME_PATH says
+    std::string out;  // the folder of the recording
+    std::string home;  // the value of ASCEND_HOME_PATH
     std::string soc;
     uint64_t count = 0;
     uint64_t in_bytes = 0;
@@ -36,7 +36,7 @@ struct Options {
     uint32_t wall_seconds = 60;
     uint64_t memory_bytes = 0;
     uint64_t most_tasks = 0;
-    uint64_t most_moved = 0;  // bytes of one work request over a channel; 0 for any number
+    uint64_t most_moved = 0;  // bytes of one work request over a channel; 0 for no limit
     std::vector<uint32_t> server;  // by rank
     std::vector<uint32_t> device_id;
     std::vector<uint32_t> protocol;  // by layer
@@ -45,7 +45,7 @@ struct Options {
 // Buffers of a rank, in the order of their addresses.
 enum Part { kIn = 0, kOut = 1, kCcl = 2, kDev = 3, kParts = 4, kNoPart = -1 };
 
-// Where an address lies; part is kNoPart where it is no device memory of any rank.
+// An address as part of a rank's memory; part is kNoPart for an address outside of device memory.
 struct Place {
     int part = kNoPart;
     uint32_t rank = 0;
@@ -61,7 +61,7 @@ struct Channel {
     uint32_t peer;
     uint32_t layer;
     uint32_t notifies;
-    std::vector<uint32_t> memories;  // the registered memories that it shows, by number
+    std::vector<uint32_t> memories;  // numbers of the registered memories that the peer may access
     bool is_open;
 };
 
@@ -81,7 +81,7 @@ struct State {
     uint32_t rank = 0;
     uint32_t call = 0;
     bool in_kernel = false;
-    pthread_t thread{};  // the one that calls the op
+    pthread_t thread{};  // the thread that calls the op
     std::vector<Thread> threads;
     std::vector<Channel> channels;
     std::vector<Memory> memories;
@@ -117,21 +117,21 @@ void show_device_memory(bool visible);
 std::string words_of(const void* address);
 
 // stacks.cpp
-// What a signal has interrupted, as the registers tell: zeros where they are unknown.
+// Registers of interrupted code; zeros where they are unknown.
 struct Interrupted {
     uintptr_t instruction = 0;
-    uintptr_t caller = 0;  // where a call of no function comes from
+    uintptr_t caller = 0;  // the return address of a call of a null pointer
     void* frame = nullptr;
 };
 void find_libraries();
 int current_stack();
 int crashed_stack(const Interrupted& at);
-int stack_at(const void* function);  // the function itself, and the frames that call it
+int stack_at(const void* function);  // a function, and the active frames as its callers
 
 // output.cpp
 enum Kind : uint8_t { kCopy, kReduce, kRead, kReadReduce, kWrite, kWriteReduce, kPost, kWait, kLocalPost, kLocalWait };
 
-// One task, as it stands in the file of its rank; merge.py knows the same layout.
+// One task in the file of its rank; traces.py has the same layout.
 struct Task {
     uint8_t kind;
     int8_t dtype;
@@ -149,12 +149,12 @@ struct Task {
     uint64_t dst_offset;
     uint64_t size;
 };
-static_assert(sizeof(Task) == 56, "merge.py reads 56 bytes a task");
+static_assert(sizeof(Task) == 56, "traces.py reads 56 bytes a task");
 
 bool has_findings();
 void open_output(const std::string& name);
 void close_output();
-void forget_output();  // in a process that the author's code forks: what it does is not recorded
+void forget_output();  // in a process forked by the author's code, which is not recorded
 void write_task(const Task& task);
 void write_line(const char* format, ...) __attribute__((format(printf, 1, 2)));
 // Writes a finding with the stack of the call, and returns HCCL_E_PARA for the call to return.

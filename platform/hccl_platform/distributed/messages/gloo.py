@@ -1,8 +1,8 @@
 """Messages over gloo: a process group of torch.distributed, whose addresses go through the job's
 store.
 
-Gloo connects every two ranks when the session opens. A connection that ends tells its other end at
-once; a rank that fails closes all of its own, and leaves the reason in the store.
+Gloo connects every two ranks when the session opens. The other end of a connection that closes is
+told at once; a rank that fails closes all of its own, and leaves the reason in the store.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FOREVER_S = 10.0**8
 _TAG = 0
 
 
-class GlooMessages:
+class GlooMessenger:
     """Messages of one session; gloo keeps those of a pair in order."""
 
     def __init__(self, world: World, group: Group, key: str, limit_s: float | None) -> None:
@@ -45,7 +45,7 @@ class GlooMessages:
 
     def isend(self, rank: int, data: Bytes) -> Any:
         if not data.flags.writeable:
-            data = data.copy()  # torch knows no tensors that are read-only
+            data = data.copy()  # torch has no read-only tensors
         try:
             return self._group.send([self._tensor(data)], rank, _TAG)
         except RuntimeError as error:
@@ -79,7 +79,7 @@ class GlooMessages:
 
 
 def late(own: int, rank: int, limit_s: float) -> ExecTimeoutError:
-    """Return the error of a message that does not come."""
+    """Return the error of a message that does not arrive."""
     return ExecTimeoutError(
         f"Rank {own} has waited for a message to or from rank {rank} for {limit_s:g} s, longer "
         "than HCCL_EXEC_TIMEOUT allows.",
@@ -88,7 +88,7 @@ def late(own: int, rank: int, limit_s: float) -> ExecTimeoutError:
 
 
 def _store_for_torch(dist: Any, world: World, prefix: str) -> Any:
-    """Return the store of the processes as one of torch's."""
+    """Return the job's store as a store of torch."""
     store = world.store
 
     class TorchView(dist.Store):  # type: ignore[misc]

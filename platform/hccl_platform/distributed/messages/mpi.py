@@ -1,7 +1,7 @@
 """Messages over MPI, on a communicator of the session's own.
 
-MPI says nothing of a rank that has failed. So who fails sends the reason to all others, and who
-waits looks for that. A process that dies is the business of mpiexec, which ends the job.
+MPI does not report a rank that has failed. So a rank that fails sends the reason to all others, and
+a rank that waits looks for such a message. If a process dies, mpiexec ends the job.
 """
 
 from __future__ import annotations
@@ -21,23 +21,22 @@ from hccl_py.plugins.platforms import Group
 
 _DATA, _FAILED = 0, 1
 _YIELDS = 1000
-"""How often who waits lets others run before it sleeps a little."""
+"""Yields of a waiting rank before it sleeps between looks."""
 
 _SLEEP_S = 0.0002
 
 
-class MpiMessages:
+class MpiMessenger:
     """Messages of one session; MPI keeps those of a pair in order."""
 
     def __init__(self, world: World, group: Group, key: str, limit_s: float | None) -> None:
         from mpi4py import MPI
 
-        everybody = world.mpi
-        members = everybody.Get_group().Incl(list(group.world_ranks))
+        members = world.mpi.Get_group().Incl(list(group.world_ranks))
         self._limit_s, self._has_failed = limit_s, False
         self._all: Any = MPI.Request.Testall
         self._byte, self._status = MPI.BYTE, MPI.Status
-        self._communicator = everybody.Create_group(members, tag=crc32(key.encode()) >> 17)
+        self._communicator = world.mpi.Create_group(members, tag=crc32(key.encode()) >> 17)
         self._rank = self._communicator.Get_rank()
 
     def isend(self, rank: int, data: Bytes) -> Any:
@@ -60,9 +59,9 @@ class MpiMessages:
                 raise late(self._rank, next(iter(open_ranks), self._rank), self._limit_s)
 
     def fail(self, error: BaseException) -> None:
-        self._has_failed = True  # others may never free theirs
+        self._has_failed = True  # Free waits for the others, which may never call it
         text = as_text(error, self._rank)
-        with suppress(Exception):  # who cannot be reached learns it from mpiexec
+        with suppress(Exception):  # mpiexec ends ranks that cannot be reached
             for rank in range(self._communicator.Get_size()):
                 if rank != self._rank:
                     self._communicator.Isend([text, self._byte], rank, _FAILED)

@@ -1,4 +1,4 @@
-// How ranks are linked, layer by layer: 0 inside a server, 1 between servers.
+// The links between ranks by layer: 0 inside a server, 1 between servers.
 #pragma once
 
 #include <arpa/inet.h>

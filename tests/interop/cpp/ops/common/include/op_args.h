@@ -1,4 +1,4 @@
-// What the host code of all ops here hands to their kernels.
+// The argument of the kernels of all ops here, filled in by their host code.
 #pragma once
 
 #include <cstdint>

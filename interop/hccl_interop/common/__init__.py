@@ -1,0 +1,1 @@
+"""Parts that importers of several tools share: ops of calls, defects, places of tasks."""

@@ -1,0 +1,260 @@
+"""Waiting for peers of the same host: a rank yields, then sleeps until a peer wakes it.
+
+    waiter                               poster
+    1  asleep = 1                        1  notify += 1
+       ---- fence ----                      ---- fence ----
+    2  is the notify set? go on          2  is the waiter asleep? wake it
+    3  sleep until woken
+
+At least one of the two sees the other's write, so no wakeup is missed; sleeps end after LOOK_MS all
+the same. With more ranks than cores, a sleeping rank leaves its core to the rank that it waits for:
+several times faster than polling.
+
+A sleeping rank also watches its peers' processes, and compares their calls with its own now and
+then. So ranks that make different calls, or end, are found at no cost for calls that go well.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from hccl_platform.distributed.fences import fence
+from hccl_platform.distributed.header import ASLEEP, CALL, CLOSED, DONE, FAILED_BY, Header
+from hccl_platform.distributed.rendezvous import Descriptors
+from hccl_platform.lowering.call import CallIdentity
+from hccl_py.errors import ExecTimeoutError, MismatchError, PeerLostError
+
+YIELDS = 30
+"""Yields of a blocked rank before it sleeps."""
+
+CROWDED_S = 100e-6
+"""A yield that takes longer has given another process a whole time slice: sleeping is better then,
+because the kernel prefers processes that are woken up.
+"""
+
+CROWDED_PAUSES = 64
+"""Pauses without a yield after such a yield."""
+
+LOOK_MS = 100
+"""Longest sleep before a rank looks at its peers."""
+
+SUSPECT_S = 1.0
+"""A rank that is blocked for longer checks whether the program can end at all."""
+
+MARK_BITS = 24
+MOST_MARK = (1 << MARK_BITS) - 1
+"""The part of a call's digest that its notifies carry."""
+
+_LOOK_EVERY = 16
+"""Sleeps after which a rank looks at its peers, even if every sleep was ended by a peer."""
+
+
+class Wakeups:
+    """Pauses of this rank, and wakeups of the others: an eventfd for every rank of the group.
+
+    All waiting of a session goes through `pause`, which also finds peers that have failed, ended,
+    or make another call.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        headers: Sequence[Header],
+        descriptors: Sequence[Descriptors],
+        limit_s: float | None,
+    ) -> None:
+        self.rank = rank
+        self.headers = list(headers)
+        self.number = 0
+        """The number of the call that this rank is in, or was in last."""
+        self.call = CallIdentity(b"", 0)
+        self.mark = 0
+        self._events = [d.wakeup for d in descriptors]
+        self._limit_s = limit_s
+        self._processes = {d.process: r for r, d in enumerate(descriptors) if r != rank}
+        self._ended: set[int] = set()
+        self._poll = select.poll()
+        for descriptor in (self._events[rank], *self._processes):
+            self._poll.register(descriptor, select.POLLIN)
+        self._check: Callable[[], None] | None = None
+        self._is_asleep = False
+        self._pauses, self._crowded = 0, 0
+        self._sleeps, self._since = 0, 0.0
+
+    @property
+    def _own(self) -> memoryview[int]:
+        return self.headers[self.rank].words
+
+    def begin(self, call: CallIdentity, check: Callable[[], None] | None = None) -> None:
+        """Begin the next call; raise the error of a rank that has failed. `check` raises if the
+        call can never end; it is called once, if this rank has been blocked for SUSPECT_S.
+        """
+        self._check_failed()
+        self.number += 1
+        self.call, self._check = call, check
+        self.mark = call.digest & MOST_MARK
+        self._since = 0.0
+        self.headers[self.rank].begin(self.number, call)
+
+    def end(self) -> None:
+        """End the call."""
+        self._own[DONE] = self.number
+        self._check = None
+
+    def wake(self, rank: int) -> None:
+        """Wake a rank."""
+        with suppress(BlockingIOError):  # the counter is full: it is woken anyway
+            os.eventfd_write(self._events[rank], 1)
+
+    def wake_if_asleep(self, rank: int) -> None:
+        """Wake a rank that sleeps. The caller has written the notify, and made a fence."""
+        if self.headers[rank].words[ASLEEP]:
+            self.wake(rank)
+
+    def pause(self, explain: Callable[[], str], most_ms: int = LOOK_MS) -> None:
+        """Let time pass while this rank has nothing to do; `explain` describes its wait.
+
+        The first pauses yield; a later one marks this rank as asleep, so that its caller looks once
+        more; those after it sleep. Raises ExecTimeoutError, MismatchError, PeerLostError, or the
+        error of another rank that has failed.
+        """
+        self._pauses += 1
+        if self._is_asleep:
+            self._sleep(explain, most_ms)
+        elif self._pauses <= YIELDS and not self._crowded:
+            self._yield()
+        else:
+            self._crowded = max(self._crowded - 1, 0)
+            self._is_asleep = True
+            self._own[ASLEEP] = 1
+            fence()
+
+    def resume(self) -> None:
+        """End the pauses: this rank has found something to do."""
+        if self._is_asleep:
+            self._is_asleep = False
+            self._own[ASLEEP] = 0
+        self._pauses, self._since = 0, 0.0
+
+    def wait_until(self, is_done: Callable[[], bool], explain: Callable[[], str]) -> None:
+        """Pause until a condition holds that a peer brings about, and wakes this rank for."""
+        while not is_done():
+            self.pause(explain)
+        self.resume()
+
+    def check_calls(self) -> None:
+        """Compare this rank's call with the call of every rank that has begun it; MismatchError if
+        they differ.
+        """
+        for rank, header in enumerate(self.headers):
+            digest = header.digest_of(self.number)
+            if digest is not None and digest != self.call.digest:
+                theirs = CallIdentity(header.text_of(self.number).encode(), digest)
+                raise mismatch({self.rank: (self.number, self.call), rank: (self.number, theirs)})
+
+    def fail(self, error: BaseException) -> None:
+        """Publish to all ranks that this one has failed, unless another has before."""
+        self.resume()
+        self.publish(error)
+
+    def publish(self, error: BaseException) -> None:
+        """Do the same from any thread: the thread of this rank that waits wakes up and raises."""
+        if self._own[FAILED_BY]:
+            return
+        self.headers[self.rank].publish(error, self.rank)
+        for header in self.headers:
+            if not header.words[FAILED_BY]:
+                header.words[FAILED_BY] = 1 + self.rank
+        fence()
+        for rank in range(len(self.headers)):
+            self.wake(rank)
+
+    def close(self) -> None:
+        """Publish to ranks that wait for this one that it will make no more calls."""
+        self._own[CLOSED] = 1
+        fence()
+        for rank in range(len(self.headers)):
+            self.wake_if_asleep(rank)
+
+    def _yield(self) -> None:
+        """Let other processes run; if they take long, there are more ranks than cores."""
+        start = time.perf_counter()
+        os.sched_yield()
+        if time.perf_counter() - start > CROWDED_S:
+            self._crowded = CROWDED_PAUSES
+
+    def _sleep(self, explain: Callable[[], str], most_ms: int) -> None:
+        self._sleeps += 1
+        self._since = self._since or time.monotonic()
+        events = self._poll.poll(min(most_ms, LOOK_MS))
+        for descriptor, _ in events:
+            if descriptor == self._events[self.rank]:
+                with suppress(BlockingIOError):
+                    os.eventfd_read(descriptor)
+            else:
+                self._poll.unregister(descriptor)
+                self._ended.add(self._processes[descriptor])
+        self._check_failed()
+        if not events or self._sleeps % _LOOK_EVERY == 0 or self._ended:
+            self._look(explain)
+
+    def _look(self, explain: Callable[[], str]) -> None:
+        self.check_calls()
+        self._check_ended()
+        blocked_s = time.monotonic() - self._since
+        if blocked_s > SUSPECT_S and self._check is not None:
+            check, self._check = self._check, None
+            check()
+        if self._limit_s is not None and blocked_s > self._limit_s:
+            raise ExecTimeoutError(
+                f"{explain()} for {self._limit_s:g} s, longer than HCCL_EXEC_TIMEOUT allows.",
+                self._peers_in_words(),
+            )
+
+    def _check_failed(self) -> None:
+        failed_by = self._own[FAILED_BY]
+        if failed_by:
+            raise self.headers[failed_by - 1].reason()
+
+    def _check_ended(self) -> None:
+        """Raise PeerLostError if a peer has ended or closed before it has done this call."""
+        for rank, header in enumerate(self.headers):
+            if header.words[CLOSED]:
+                self._check_done(rank, " has closed its communicator")
+            elif rank in self._ended:
+                self._check_done(rank, "'s process has ended")
+
+    def _check_done(self, rank: int, what: str) -> None:
+        words = self.headers[rank].words
+        if words[DONE] < self.number:
+            when = "in" if words[CALL] == self.number else "before"
+            raise PeerLostError(
+                f"Rank {rank}{what} {when} call {self.number}, which rank {self.rank} is in.",
+                "Its own output says why. Start the job anew.",
+            )
+
+    def _peers_in_words(self) -> str:
+        late = [r for r, h in enumerate(self.headers) if h.words[CALL] < self.number]
+        if late:
+            ranks = ", ".join(map(str, late))
+            return f"Rank {ranks} has not begun this call: it is busy, stopped, or in another."
+        return "All ranks have begun this call: one of them is stopped, or starved."
+
+
+def mismatch(calls: Mapping[int, tuple[int, CallIdentity]]) -> MismatchError:
+    """Return the error of ranks that make different calls, each with its number."""
+    number = max(number for number, _ in calls.values())
+    words = "; ".join(
+        f"rank {rank} {call.text.decode(errors='replace')}"
+        + (f" in call {theirs}" if theirs != number else "")
+        for rank, (theirs, call) in sorted(calls.items())
+    )
+    return MismatchError(
+        f"Ranks differ in call {number}: {words}.",
+        "All ranks of a communicator make the same calls with the same arguments, in the same "
+        "order.",
+    )

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Make subtle mutants of modules and run the tests that mirror them: survivors show missing tests.
+
+    scripts/mutate.py hccl_py/formats/json_read.py --count 20 --seed 7
+    scripts/mutate.py hccl_py/formats --count 40 --tests tests/formats
+
+A mutant changes one place: a comparison, a number by one, `and` for `or`, a
+condition, an argument, a statement that is left out. It is made in a copy of the checkout,
+so the working tree stays as it is. Docstrings, annotations, messages of errors and `TYPE_CHECKING`
+blocks are left alone.
+
+Tests are those of the module's name in the folder that mirrors it, then the others of that folder.
+The report lists survivors with file, line and change; the status is 1 where the share of killed
+mutants is below `--least`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE_ROOTS = ("executors", "platform", "interop")
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+}
+
+LEFT_ALONE = (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Assert)
+
+Change = Callable[[ast.AST], None]
+
+
+class Mutant(NamedTuple):
+    """One change of a module: the place of the node among all nodes, and the change."""
+
+    path: Path
+    index: int
+    line: int
+    change: Change
+    what: str
+
+
+def kept_alone(tree: ast.Module) -> set[int]:
+    """Return ids of nodes that no test could or should judge: texts, types, messages."""
+    found: set[int] = set()
+
+    def leave(node: ast.AST | None) -> None:
+        found.update(id(inner) for inner in ast.walk(node)) if node is not None else None
+
+    for node in ast.walk(tree):
+        is_for_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_for_types or is_text or isinstance(node, LEFT_ALONE):
+            leave(node)
+        elif isinstance(node, ast.AnnAssign | ast.arg):
+            leave(node.annotation)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            leave(node.returns)
+            for decorator in node.decorator_list:
+                leave(decorator)
+    return found
+
+
+def set_field(name: str, value: object) -> Change:
+    """Return a change that sets a field of a node."""
+    return lambda node: setattr(node, name, value)
+
+
+def changes_of(node: ast.AST) -> Iterator[tuple[Change, str]]:
+    """Yield the changes of a node, each with a word for it."""
+    if isinstance(node, ast.Compare):
+        other = COMPARISONS.get(type(node.ops[0]))
+        if other is not None:
+            yield set_field("ops", [other(), *node.ops[1:]]), f"compare by {other.__name__}"
+    elif isinstance(node, ast.BoolOp):
+        other_op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield set_field("op", other_op), "and for or"
+        for k in range(len(node.values)):
+            rest = [value for j, value in enumerate(node.values) if j != k]
+            if len(rest) > 1:
+                yield set_field("values", rest), f"without condition {k + 1}"
+    elif isinstance(node, ast.BinOp | ast.AugAssign):
+        found = OPERATORS.get(type(node.op))
+        if found is not None:
+            yield set_field("op", found()), f"compute by {found.__name__}"
+    elif isinstance(node, ast.Constant):
+        if isinstance(node.value, bool):
+            yield set_field("value", not node.value), f"{not node.value}"
+        elif isinstance(node.value, int):
+            for step in (1, -1):
+                yield set_field("value", node.value + step), f"{node.value + step}"
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield set_field("op", ast.UAdd()), "without not"
+    elif isinstance(node, ast.IfExp):
+        yield set_field("test", ast.Constant(True)), "the first alternative always"
+    elif isinstance(node, ast.If):
+        yield set_field("test", ast.Constant(False)), "never"
+    elif isinstance(node, ast.Call) and len(node.args) > 1:
+        first, second, *others = node.args
+        if not isinstance(first, ast.Starred) and not isinstance(second, ast.Starred):
+            yield set_field("args", [second, first, *others]), "two arguments change places"
+    if isinstance(node, ast.FunctionDef | ast.For | ast.While | ast.With | ast.If):
+        for k, statement in enumerate(node.body):
+            if isinstance(statement, ast.Expr | ast.AugAssign) and len(node.body) > 1:
+                rest_of_body = [other for j, other in enumerate(node.body) if j != k]
+                if not (
+                    isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+                ):
+                    yield set_field("body", rest_of_body), f"without {ast.unparse(statement):.60}"
+
+
+def mutants_of(path: Path) -> list[Mutant]:
+    """Return every mutant of a module."""
+    tree = ast.parse((ROOT / path).read_text("utf-8"))
+    alone, found = kept_alone(tree), []
+    for index, node in enumerate(ast.walk(tree)):
+        if id(node) not in alone:
+            line = getattr(node, "lineno", 0)
+            found += [Mutant(path, index, line, *change) for change in changes_of(node)]
+    return found
+
+
+def text_of(mutant: Mutant) -> str:
+    """Return the text of a mutant's module."""
+    tree = copy.deepcopy(ast.parse((ROOT / mutant.path).read_text("utf-8")))
+    for index, node in enumerate(ast.walk(tree)):
+        if index == mutant.index:
+            mutant.change(node)
+            break
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def tests_for(path: Path) -> list[str]:
+    """Return the tests that mirror a module: by its name first, then those of the folder."""
+    parts = path.parts
+    inner = parts[2:-1] if parts[0] in SOURCE_ROOTS else parts[1:-1]
+    first = {"platform": ("platform",), "interop": ("interop",), "executors": ("executors",)}
+    folder = Path("tests", *first.get(parts[0], ()), *inner)
+    while not (ROOT / folder).is_dir():
+        folder = folder.parent
+    named = sorted((ROOT / folder).glob(f"**/test_{path.stem}*.py"))
+    names = [test.relative_to(ROOT).as_posix() for test in named]
+    return [*names, folder.as_posix()]
+
+
+class Runner(NamedTuple):
+    """The copy of the checkout in which tests run, pytest's options, and the limit in seconds."""
+
+    checkout: Path
+    options: list[str]
+    limit_s: int
+
+    def passes(self, tests: list[str]) -> bool:
+        """Return True if all tests pass; a run beyond the limit does not."""
+        roots = [self.checkout, *(self.checkout / name for name in SOURCE_ROOTS)]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, roots))}
+        for test in tests:
+            command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider"]
+            try:
+                done = subprocess.run(
+                    [*command, *self.options, test],
+                    cwd=self.checkout,
+                    env=environment,
+                    timeout=self.limit_s,
+                    capture_output=True,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                return False
+            if done.returncode not in (0, 5):  # 5: no test was selected
+                return False
+        return True
+
+    def survives(self, mutant: Mutant, tests: list[str]) -> bool:
+        """Return True if no test fails on a mutant."""
+        target = self.checkout / mutant.path
+        original = target.read_text("utf-8")
+        target.write_text(text_of(mutant), "utf-8")
+        try:
+            return self.passes(tests)
+        finally:
+            target.write_text(original, "utf-8")
+
+
+def main() -> int:
+    """Run the mutants and print the report."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("paths", nargs="+", type=Path, help="modules, or folders of modules")
+    parser.add_argument("--count", type=int, default=20, help="mutants in all")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("--tests", nargs="*", help="run these tests, not those that mirror")
+    parser.add_argument("--mark", help="pytest's -m, such as 'processes and not long'")
+    parser.add_argument("--limit", type=int, default=300, help="seconds for the tests of a mutant")
+    parser.add_argument("--least", type=float, default=0.0, help="percent that must be killed")
+    options = parser.parse_args()
+    modules = [
+        module.resolve().relative_to(ROOT)
+        for path in options.paths
+        for module in (sorted(path.rglob("*.py")) if path.is_dir() else [path])
+    ]
+    every = [mutant for module in modules for mutant in mutants_of(module)]
+    chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
+    print(f"seed {options.seed}: {len(chosen)} of {len(every)} mutants")
+    alive = []
+    with tempfile.TemporaryDirectory() as folder:
+        checkout = Path(folder) / "checkout"
+        shutil.copytree(ROOT, checkout, ignore=shutil.ignore_patterns(".venv"))
+        mark = ["-m", options.mark] if options.mark else []
+        runner, passed = Runner(checkout, mark, options.limit), set()
+        for mutant in chosen:
+            tests = options.tests or tests_for(mutant.path)
+            if tuple(tests) not in passed and not runner.passes(tests):
+                sys.exit(f"{' '.join(tests)}: these tests fail, or take over {options.limit} s.")
+            passed.add(tuple(tests))
+            is_alive = runner.survives(mutant, tests)
+            verdict = "alive " if is_alive else "killed"
+            print(f"{verdict}  {mutant.path}:{mutant.line}  {mutant.what}", flush=True)
+            alive += [mutant] * is_alive
+    killed = len(chosen) - len(alive)
+    share = 100 * killed / max(len(chosen), 1)
+    print(f"killed {killed} of {len(chosen)} ({share:.0f} %)")
+    return int(share < options.least)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""The verifier's word held against runs: a program that it calls clean never goes wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from hccl_py.formats import from_json
+from hccl_py.verifier import verify
+from tests.verifier.judge.interpreter import Machine, Pick, Wrong
+from tests.verifier.judge.programs import Document, random_program
+
+PROGRAMS, ORDERS = 200, 40
+
+
+def picks(seed: int, actors: int) -> Iterator[Pick]:
+    """Yield ways to pick an actor: by chance, by fixed priorities, one actor last or first."""
+    random = Random(seed)
+    for number in range(ORDERS):
+        if number % 4 == 0:
+            yield random.choice
+        elif number % 4 == 1:
+            rank = random.sample(range(actors), actors)
+            yield lambda able, rank=rank: min(able, key=rank.__getitem__)  # type: ignore[misc]
+        else:
+            odd, sign = random.randrange(actors), 1 if number % 4 == 2 else -1
+            yield lambda able, odd=odd, sign=sign: min(  # type: ignore[misc]
+                able, key=lambda one: (sign * (one == odd), random.random())
+            )
+
+
+def defect_of(document: Document, seed: int) -> str | None:
+    """Return the way in which a program goes wrong in some order; None if none was found."""
+    try:
+        machine = Machine(document)
+        actors = len(machine.streams) + 2 * len(document["links"])
+        calls = 3 if document.get("alternating") else 2
+        for number, pick in enumerate(picks(seed, actors)):
+            for place in machine.places():
+                machine.run(pick, Random(number), place, calls)
+    except Wrong as wrong:
+        return str(wrong)
+    return None
+
+
+def judged(seeds: range) -> Counter[tuple[bool, bool]]:
+    """Count programs by (called clean, went wrong); fail for one that is both."""
+    found: Counter[tuple[bool, bool]] = Counter()
+    for seed in seeds:
+        document = random_program(seed)
+        report = verify(from_json(json.dumps(document)))
+        defect = defect_of(document, seed)
+        assert not (report.ok and defect), f"seed {seed}: clean, but {defect}"
+        found[report.ok, defect is not None] += 1
+    return found
+
+
+def test_nothing_clean_goes_wrong() -> None:
+    found = judged(range(PROGRAMS))
+    assert found[True, False] > PROGRAMS // 5, f"few programs are clean: {found}"
+    assert found[False, True] > PROGRAMS // 5, f"few programs are wrong: {found}"
+
+
+@pytest.mark.long
+def test_nothing_clean_goes_wrong_among_many() -> None:
+    start = Random().randrange(1 << 40)
+    print(f"seeds from {start}", file=sys.stderr)
+    judged(range(start, start + 10_000))
+
+
+def test_the_interpreter_imports_nothing_of_the_product() -> None:
+    module = "tests.verifier.judge.interpreter"
+    code = f"import sys, {module}; print([name for name in sys.modules if 'hccl' in name])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
