@@ -124,8 +124,13 @@ def test_what_has_to_be_written_anew_is_said(site: Path) -> None:
 
 def test_what_an_author_tests_passes(site: Path) -> None:
     project = site.parent / "project"
-    done = run(site, "pytest", "-q", "-p", "no:cacheprovider", cwd=project)
+    command = ("pytest", "-q", "-p", "no:cacheprovider")
+    done = run(site, *command, "-W", "default::DeprecationWarning", cwd=project)
     assert done.returncode == 0, done.stdout + done.stderr
+    sentence = "hccl_py.executor is hccl_py.plugins.executor now: write `from hccl_py.plugins."
+    assert sentence in done.stdout, "modules that have moved work, with a warning"
+    strict = run(site, *command, cwd=project)  # the author's settings make warnings errors
+    assert sentence in strict.stdout
 
 
 def test_list_shows_the_plugin_and_what_is_broken(site: Path) -> None:
