@@ -97,17 +97,8 @@ class _OldNames(MetaPathFinder, Loader):
         assert new is not None
         sys.modules[old] = import_module(new)
         text = f"{old} is {new} now: write `from {new} import ...`."
-        warnings.warn(text, DeprecationWarning, stacklevel=_importers_depth())
-
-
-def _importers_depth() -> int:
-    """Return the depth of the import statement in the stack, past Python's own importer."""
-    depth, frame = 1, sys._getframe(1)
-    while frame.f_back and (
-        frame.f_code.co_filename == __file__ or "importlib" in frame.f_code.co_filename
-    ):
-        depth, frame = depth + 1, frame.f_back
-    return depth
+        # Python leaves its own importer out of the count: 2 is the import statement.
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
 
 
 def install() -> None:

@@ -325,9 +325,9 @@ def test_whatever_is_in_a_log_the_answer_is_one_sentence(
             else:
                 data[begin : begin + 1] = b"9" * chance.randrange(1, 40)
         Path("st.log").write_bytes(data)
-        started = time.perf_counter()
+        started = time.process_time()
         status = main(["check", "st.log"])
-        assert time.perf_counter() - started < 3
+        assert time.process_time() - started < 3
         out, err = capfd.readouterr()
         assert status in (0, 1, 2)
         assert "internal error" not in err, (bytes(data), err)

@@ -152,9 +152,9 @@ BOMB = (
     ],
 )
 def test_hostile_texts_are_refused_at_once(text: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     refused(text)
-    assert time.perf_counter() - begin < 3
+    assert time.process_time() - begin < 3
 
 
 def test_elements_that_the_format_does_not_have_are_passed_over() -> None:
@@ -209,7 +209,7 @@ def rewritten(text: str, random: random.Random) -> str:
 def test_mutants_are_imported_or_refused(seed: int) -> None:
     source = random.Random(seed)
     texts = [GOOD, sums_in_scratch(2).text()]
-    begin = time.perf_counter()
+    begin = time.process_time()
     sentences = []
     for _ in range(60):
         text = source.choice([mutant, rewritten])(source.choice(texts), source)
@@ -220,7 +220,7 @@ def test_mutants_are_imported_or_refused(seed: int) -> None:
             sentences.append(error.message)
     assert 0 < len(sentences) < 60
     assert not [sentence for sentence in sentences if "\n" in sentence]
-    assert time.perf_counter() - begin < 60
+    assert time.process_time() - begin < 60
 
 
 def test_what_would_be_written_out_without_end_is_refused() -> None:

@@ -234,7 +234,7 @@ def test_mutated_plans_are_verified_or_refused_at_once(seed: int) -> None:
     for _ in range(100):
         document = json.loads(rng.choice(SEEDS).text())
         text = json.dumps(_mutated(rng, document), indent=rng.choice((None, 1)))
-        begun = time.perf_counter()
+        begun = time.process_time()
         try:
             plan = plan_from(text.encode(), "own.json")
             found = import_plan(plan, meaning_of(plan), rng.choice((None, 1, 4096)))
@@ -243,7 +243,7 @@ def test_mutated_plans_are_verified_or_refused_at_once(seed: int) -> None:
         except HcclError as error:
             messages.append(error.message)
             outcomes.add("refused")
-        assert time.perf_counter() - begun < 3
+        assert time.process_time() - begun < 3
     assert outcomes == {"whole", "not whole", "refused"}
     assert not [message for message in messages if not message or "\n" in message]
 
@@ -258,12 +258,12 @@ def test_mutated_bytes_are_refused_at_once(seed: int) -> None:
         for _ in range(rng.choice((1, 3, 30))):
             at = rng.randrange(len(data))
             data[at : at + rng.choice((0, 1, 1, 40))] = rng.randbytes(rng.choice((0, 1, 1, 3)))
-        begun = time.perf_counter()
+        begun = time.process_time()
         try:
             plan = plan_from(bytes(data), "own.json")
             import_plan(plan, meaning_of(plan), 4096)
         except HcclError as error:
             messages.append(error.message)
-        assert time.perf_counter() - begun < 3
+        assert time.process_time() - begun < 3
     assert messages
     assert not [message for message in messages if not message or "\n" in message]
