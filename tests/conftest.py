@@ -40,7 +40,7 @@ if ignored and threading.current_thread() is threading.main_thread():
 logging.getLogger("hccl_py.program.kernels").setLevel(logging.WARNING)
 
 # "ci" finds the same examples in every run and never fails because a machine is slow.
-# "long" is for sweeps: HYPOTHESIS_PROFILE=long pytest
+# "any" takes other examples under every seed (scripts/check --all), and "long" takes many of them.
 settings.register_profile(
     "ci",
     deadline=None,
@@ -49,6 +49,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("any", settings.get_profile("ci"), derandomize=False)
 settings.register_profile("long", settings.get_profile("ci"), derandomize=False, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
