@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -27,7 +29,12 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 Helpers: TypeAlias = Callable[[], tuple[Callable[..., object], ...]]
 
 WORTH_COMPILING = 50_000
-"""Loop steps from which the compiled form is faster, its loading included."""
+"""Loop steps from which the compiled form is faster, its loading from disk included."""
+
+COLD = 8
+"""How many times as many steps it takes while no compiled form is on disk: a plain step costs 1 to
+20 µs, and compiling a kernel 1 to 20 s.
+"""
 
 WORTH_CALLING = 100
 """Loop steps from which a compiled form that is loaded already is faster."""
@@ -73,13 +80,28 @@ class Kernel(Generic[P, R]):
         _stamp(jitted, self.plain, self.helpers())
         return cast(Callable[P, R], jitted)
 
+    @cached_property
+    def _is_on_disk(self) -> bool:
+        """True if a compiled form seems to be cached; numba decides whether it is still valid."""
+        code = self.plain.__code__
+        source = Path(code.co_filename)
+        version = f"py{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
+        name = f"{source.stem}.{self.plain.__qualname__}-{code.co_firstlineno}.{version}.nbi"
+        own = os.environ.get("NUMBA_CACHE_DIR")
+        if own:
+            return any(Path(own).glob(f"*/{name}"))
+        return (source.parent / "__pycache__" / name).exists()
+
     def sized(self, steps: int) -> Callable[P, R]:
-        """Return the form that is faster for a loop of so many steps, those before it counted: what
-        is small but runs often is compiled when plain runs have cost as much as that.
+        """Return the form that is faster for a loop of so many steps, those before it counted: a
+        small loop that runs often is compiled when its plain runs have cost as much as that.
         """
-        enough = WORTH_CALLING if "compiled" in self.__dict__ else WORTH_COMPILING
-        if self._plain_steps + steps < enough:
-            self._plain_steps += steps
+        worth = WORTH_CALLING if "compiled" in self.__dict__ else WORTH_COMPILING
+        total = self._plain_steps + steps
+        if total < worth or (
+            "compiled" not in self.__dict__ and total < worth * COLD and not self._is_on_disk
+        ):
+            self._plain_steps = total
             return self.plain
         return self.compiled
 

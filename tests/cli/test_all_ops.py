@@ -183,7 +183,9 @@ def test_a_rank_table(op: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "9000" in run(capsys, op, *old, "-b", "1K")["topology"]
 
 
-@pytest.mark.parametrize("form", [["--deterministic"], ["--deterministic", "strict"]])
+@pytest.mark.parametrize(
+    "form", [["--deterministic"], ["--deterministic", "strict"], ["--deterministic", "TRUE"]]
+)
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_deterministic_with_and_without_a_value(
     form: list[str], place: str, capsys: pytest.CaptureFixture[str]

@@ -384,6 +384,14 @@ def test_bad_options(options: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert words in said
 
 
+def test_every_number_of_ranks_is_looked_at_before_anything_is_verified(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Two servers have 16 ranks, and no 4."""
+    few = ["--count", "64", "-d", "int8", "--servers", "2"]
+    assert "ranks, not 4" in refused(capsys, "AllGatherMeshOpbaseExecutor", "--ranks", "16,4", *few)
+
+
 @pytest.fixture
 def broken_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Install a package whose entry point names a module without executors."""

@@ -26,6 +26,18 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert any("fastest" in line and "others" in line for line in lines[5:])
 
 
+def test_an_executor_that_hccl_does_not_have_is_not_called_the_same(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """HCCL has no gather: what stands for it here is the fastest, and still another algorithm."""
+    assert main(["compare", "gather", "--ranks", "4", "-b", "1K", "--jobs", "1"]) == 0
+    out = capsys.readouterr().out
+    row = next(line for line in out.splitlines() if "1.00x" in line)
+    assert row.count("GatherMeshExecutor") == 2
+    assert "(ours)" in row
+    assert "the same" not in out
+
+
 def test_all_candidates(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "all_reduce", "-b", "1K", "--all", *FEW]) == 0
     lines = capsys.readouterr().out.splitlines()

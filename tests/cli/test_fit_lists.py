@@ -79,6 +79,7 @@ def test_what_is_held_out_is_predicted_and_not_fitted(
         ("program,time_us\n16K.npz\n", "line 2: expected 2 cells, found 1"),
         ("program,time_us\n16K.npz,soon\n", 'expected a number, found "soon"'),
         ("program,time_us\n16K.npz,-1\n", "expected a time, found -1 us"),
+        ("program,time_us\n16K.npz,1e13\n", "expected a time, found 1e+13 us"),
         ("program,times\n16K.npz,1\n", "expected a key of the format"),
         ("time_us\n3\n", "expected an op or a program, found neither"),
         ("program,time_us,held_out\n16K.npz,3,perhaps\n", "expected yes or no"),

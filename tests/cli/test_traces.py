@@ -73,6 +73,10 @@ def test_options_say_where_and_how(step: str, capfd: pytest.CaptureFixture[str])
     assert json.loads(capfd.readouterr().out)["simulated_us"] == pytest.approx(30)
     assert run("simulate", "ops", "--roofline", "200,10", "--json") == 0
     assert json.loads(capfd.readouterr().out)["simulated_us"] == pytest.approx(100)
+    write(Path("idle"), [[Et(1, COMP, attrs={"tensor_size": 10**6})]])  # neither time nor work
+    for options in ((), ("--roofline", "200,1000")):
+        assert run("simulate", "idle", *options, "--json") == 0
+        assert json.loads(capfd.readouterr().out)["simulated_us"] == 0
     for wrong in ("fast", "1", "1,2,3", "0,5", "nan,1"):
         assert run("simulate", "ops", "--roofline", wrong) == 2
         assert "is no" in capfd.readouterr().err

@@ -114,6 +114,15 @@ def test_rounds_without_tasks_come_back() -> None:
     assert back.digest == program.digest
 
 
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_fewer_rounds_than_tasks_use_are_refused(rounds: int) -> None:
+    """Rounds count from 0: a task of round 2 makes 3."""
+    task = ["compute", 1.0, {"round": 2}]
+    with pytest.raises(ProgramFileError, match=rf"rounds: expected .*found {rounds}"):
+        with_tasks(task, rounds=rounds)
+    assert with_tasks(task, rounds=3).rounds == 3
+
+
 def test_one_task_per_line() -> None:
     program = recorded("AllGatherComm", call("AllGatherComm"), 3)
     lines = to_json(program).splitlines()

@@ -171,3 +171,20 @@ def test_requesting_no_notify_of_an_end_is_requesting_no_end() -> None:
     program = from_json(json.dumps({**SHORT, "resources": {"0": {"channel_notifies": {"1": 0}}}}))
     assert len(program.transports) == 0
     assert json.loads(to_json(program))["resources"] == {"0": {"channel_notifies": {}}}
+
+
+def test_an_end_that_uses_more_notifies_than_the_other_side_states_has_them() -> None:
+    """Rank 1 says nothing; rank 0 states 2 for its own end, and posts rank 1's fourth one."""
+    requests = {"0": {"channel_notifies": {"1": 2}}}
+    for index, notifies in ((0, 2), (1, 2), (3, 4)):
+        program = with_tasks(["post", 1, index], resources=requests)
+        assert program.transports.rank.tolist() == [0, 1]
+        assert program.transports.notifies.tolist() == [2, notifies]
+
+
+def test_a_stream_without_tasks_is_none() -> None:
+    """Rank 0 lists streams 0 to 2 and 5, and only stream 1 has a task."""
+    tasks: dict[str, Any] = {"0": {"0": [], "1": [["compute", 1]], "2": [], "5": []}}
+    program = from_json(json.dumps({**SHORT, "tasks": tasks}))
+    assert program.declared.sub_streams.tolist() == [1, 0]
+    assert program.streams == 2

@@ -1,13 +1,14 @@
 """Links of a batch: what holds for all of its ranks is what holds for each."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from hccl_py.enums import Buffer, TaskKind
+from hccl_py.enums import Buffer, DataType, ReduceOp, TaskKind
 from hccl_py.errors import OrchestrationError
 from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
-from hccl_py.topology import topology_of
+from hccl_py.topology import PRESETS, Topology, topology_of
 from tests.orchestration.authors import Author
 from tests.recording import actions, op_of, recorded
 
@@ -93,3 +94,27 @@ def test_a_handshake_is_around_its_block(
     program = recorded(Author(body, RING), op_of("all_gather"), topology)
     assert actions(program, 0) == [f"main {action}" for action in expected]
     program.linked.check(program)
+
+
+@pytest.mark.parametrize(
+    ("links", "over_sdma", "over_rdma"),
+    [("both", True, True), ("sdma", True, False), ("rdma", False, True), ("none", False, False)],
+)
+def test_each_link_says_whether_it_reduces(links: str, over_sdma: bool, over_rdma: bool) -> None:
+    """Two servers of two devices: rank 0 reaches rank 1 by SDMA, ranks 2 and 3 by RDMA."""
+    sums = frozenset({(DataType.FP32, ReduceOp.SUM)})
+    product = replace(
+        PRESETS["atlas-800t-a2"],
+        inline=sums if links in ("both", "sdma") else frozenset(),
+        rdma_inline=sums if links in ("both", "rdma") else frozenset(),
+    )
+    found: dict[int, list[bool]] = {}
+
+    def body(rank: Any) -> None:
+        for distance in (1, 2, 3):
+            if rank.id == 0:
+                found.setdefault(distance, []).append(rank.flat[distance].inline_reduce)
+
+    request = ResourceRequest((PlaneRequest("flat", "mesh"),))
+    recorded(Author(body, request), op_of("all_reduce"), Topology(product, (2, 2)), by_rank=True)
+    assert found == {1: [over_sdma], 2: [over_rdma], 3: [over_rdma]}

@@ -121,3 +121,16 @@ def test_what_cannot_be_woken_or_joined_is_refused(body: Any, words: str) -> Non
         program_of(body)
     assert words in caught.value.message
     assert "test_workers.py" in caught.value.line
+
+
+@pytest.mark.parametrize("notifies", [4, 5])
+def test_a_fork_needs_two_notifies_for_each_sub_stream(notifies: int) -> None:
+    def body(rank: Any) -> None:
+        rank.wake(0)
+
+    planes = (PlaneRequest("flat", "mesh"),)
+    request = ResourceRequest(planes, sub_streams=3, notifies=notifies)
+    with pytest.raises(OrchestrationError) as caught:
+        recorded(Author(body, request), op_of("all_gather"), 2)
+    assert f"3 sub streams need 6 notifies, {notifies} were requested" in caught.value.message
+    assert caught.value.finding == "NOTIFY_INDEX_OUT_OF_RANGE"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hccl_py.program.kernels import WORTH_CALLING, WORTH_COMPILING, Kernel, reading
+from hccl_py.program.kernels import COLD, WORTH_CALLING, WORTH_COMPILING, Kernel, reading
 
 
 def doubled(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
@@ -39,17 +39,37 @@ def test_what_cannot_be_kept_on_disk_is_compiled_all_the_same() -> None:
     assert kernel.compiled(21) == 42
 
 
-def test_small_loops_run_plain_until_they_have_cost_as_much_as_compiling() -> None:
-    kernel = fresh()
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder in which numba keeps compiled code: empty."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def keep_on_disk(cache: Path) -> None:
+    """Write the index that numba writes when it has compiled the kernel of these tests."""
+    code, version = doubled.__code__, f"py{sys.version_info[0]}{sys.version_info[1]}"
+    name = f"test_kernels.doubled-{code.co_firstlineno}.{version}{sys.abiflags}.nbi"
+    (cache / "program_0").mkdir()
+    (cache / "program_0" / name).touch()
+
+
+@pytest.mark.parametrize(("is_kept", "worth"), [(True, 1), (False, COLD)])
+def test_small_loops_run_plain_until_they_have_cost_as_much_as_compiling(
+    cache: Path, is_kept: bool, worth: int
+) -> None:
+    if is_kept:
+        keep_on_disk(cache)
+    kernel, part = fresh(), WORTH_COMPILING * worth // 10
     for _ in range(10):
-        assert kernel.sized(WORTH_COMPILING // 10 - 1) is kernel.plain
-    assert kernel.sized(WORTH_COMPILING // 10) is kernel.compiled
+        assert kernel.sized(part - 1) is kernel.plain
+    assert kernel.sized(part) is kernel.compiled
     assert kernel.sized(1) is kernel.compiled
 
 
 def test_what_is_loaded_is_used_for_small_loops_too() -> None:
     kernel = fresh()
-    assert kernel.sized(WORTH_COMPILING) is kernel.compiled
+    assert kernel.sized(WORTH_COMPILING * COLD) is kernel.compiled
     assert kernel.sized(WORTH_CALLING) is kernel.compiled
     assert kernel.sized(WORTH_CALLING - 1) is kernel.plain
 

@@ -170,3 +170,9 @@ def test_what_is_left_over_on_a_notify_that_counts_matters_where_calls_follow() 
         program.linked.check(program)
     with pytest.raises(DeadlockError):
         one_notify(1, 2).linked.check(one_notify(1, 2), once=True)
+
+
+def test_what_is_left_over_on_a_one_bit_notify_matters_where_no_call_follows() -> None:
+    program = recorded(Notifies("tx_ack"), op_of("all_gather"), 2)
+    with pytest.raises(OrchestrationError, match="Unmatched post"):
+        program.linked.check(program, once=True)

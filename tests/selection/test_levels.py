@@ -94,6 +94,33 @@ def test_a_pipeline_of_too_many_contexts_becomes_halving_doubling() -> None:
     assert level1("all_gather", M, many) == "pipeline"
 
 
+@pytest.mark.parametrize("algo", ["", "level0:NA;level1:pipeline"])
+def test_a_pipeline_may_take_the_last_context(algo: str) -> None:
+    """All_gather of 2 servers of 8 devices: 2 x 43 contexts and 5 more."""
+
+    def of_devices_with(contexts: int) -> str:
+        where = Topology(product(A2, contexts=contexts), (8, 8))
+        return level1("all_gather", M, where, algo=algo)
+
+    assert of_devices_with(91) == "pipeline"
+    assert of_devices_with(90) == ("H-D_R" if algo else "ring")
+
+
+def test_a_deterministic_all_reduce_pipeline_has_contexts_between_servers() -> None:
+    """It takes 7 contexts a server more, and those of one task between each two servers: all in all
+    2(50 M + 5) + M - 1, which is 65457 for 648 servers and 65558 for 649.
+    """
+    setting: dict[str, Any] = {
+        "ruleset": "cann-2026.08",
+        "deterministic": "true",
+        "algo": "level0:NA;level1:pipeline",
+    }
+    assert level1("all_reduce", M, topology(648, 8), **setting) == "pipeline"
+    selection = chosen(call("all_reduce", M), topology(649, 8), **setting)
+    assert selection.hccl_algorithm["level1"] == "H-D_R"
+    assert any("would take 65558 FFTS contexts of 65535" in r for r in selection.reasons)
+
+
 def test_an_all_to_all_pipeline_copies_once_for_every_server() -> None:
     # Of n = 8 devices M(5 x 7 + 7 + 1) + 4 + 1 + M: 65521 for 1489 servers, 65565 for 1490.
     setting = {"algo": "level0:NA;level1:pipeline"}
@@ -200,6 +227,13 @@ def test_superpods_of_different_size_are_concatenated_by_all_reduce() -> None:
     assert selection.hccl_algorithm["level0"] == "double_ring"
     uneven = Topology(product(A3), (4, 4, 2), (2, 1))
     assert chosen(call("all_reduce", 512 * M), uneven).hccl_algorithm["level1"] == "ring"
+
+
+@pytest.mark.parametrize(("larger", "form"), [(41, "AHC_BROKE"), (42, "AHC")])
+def test_groups_are_alike_if_they_differ_by_less_than_a_twentieth(larger: int, form: str) -> None:
+    """A twentieth of 40 is 2; 42 servers are exactly so many more, and no multiple of 40."""
+    where = Topology(product(A3), (4,) * (40 + larger), (40, larger))
+    assert level1("all_reduce", 512 * M, where) == form
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,8 @@ OTHERS = [
     r("A3 2x1x8", "all_gather", 16 * K, AG + "MidCountFor91093Executor"),
     r("A3 2x2x8", "all_gather", 256 * K + 4, AG_RING),
     r("A3 2x1x8", "all_gather", 38 * M + 4, AG + "PipelineFor91093Executor", buffsize_mb=400),
+    r("A2 1x8", "all_gather", 256 * M, AG + "MeshAivExecutor", **AIV),
+    r("A2 1x8", "all_gather", 256 * M + 4, AG + "MeshOpbaseExecutor", **AIV),
     r("A3 2x8", "all_gather", 512 * K, AG + "MeshAivFor91093Executor", **AIV),
     r("A3 4x8", "all_gather", 32 * K, AG + "MeshAivFor91093Executor", **AIV),
     r("A3 4x8", "all_gather", 32 * K + 4, AG + "SmallCount", **AIV),

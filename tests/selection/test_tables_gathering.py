@@ -51,6 +51,7 @@ ALL_GATHER = [
     # 910B, vector cores
     ag("A2 1x8", 700 * K, "AllGatherMeshAivSmallCountExecutor", **AIV),
     ag("A2 1x8", 700 * K + 4, "AllGatherMeshAivExecutor", **AIV),
+    ag("A2 1x8", 256 * M, "AllGatherMeshAivExecutor", **AIV),
     ag("A2 1x8", 256 * M + 4, "AllGatherMeshOpbaseExecutor", **AIV),
     ag("A2 1x8", K, "AllGatherMeshAivExecutor", **AIV, **GRAPH),
     ag("A2 2x8", 256 * K, "AllGatherAivRdmaExecutor", **AIV),

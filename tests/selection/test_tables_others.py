@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.selection.calls import call, chosen, topology
 from tests.selection.explaining import K, M, Row, explain, row
 
 AIV = {"HCCL_OP_EXPANSION_MODE": "AIV"}
@@ -140,3 +141,17 @@ def test_a_row(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert document["hccl_executor"] == row.executor
     assert row.level1 in ("", document["hccl_algorithm"]["level1"])
     assert bool(document["refusal"]) == (row.executor is None)
+
+
+@pytest.mark.parametrize("quiet", ["", "rank 0 sends nothing", "rank 0 receives nothing"])
+def test_every_rank_has_to_send_and_receive_more_than_the_buffer(quiet: str) -> None:
+    """Every rank sends and receives 3 MiB or more, but for one; a CCL buffer holds 1 MiB."""
+    counts = [[256 * K] * 4 for _ in range(4)]
+    for peer in range(4):
+        if quiet == "rank 0 sends nothing":
+            counts[0][peer] = 0
+        if quiet == "rank 0 receives nothing":
+            counts[peer][0] = 0
+    op = call("all_to_all_vc", 4, ranks=4, matrix=tuple(map(tuple, counts)))
+    found = chosen(op, topology(1, 4), buffsize_mb=1).hccl_executor
+    assert found == (STAGED if quiet else DIRECT)

@@ -3,6 +3,7 @@ every rank is.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.call.op_param import OpParam
-from hccl_py.enums import DataType
+from hccl_py.documents.models import checked
+from hccl_py.enums import DataType, TaskKind
 from hccl_py.errors import DeadlockError
 from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
+from hccl_py.program.instruction import Batch, Instruction
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, LinkCost, Stragglers, Timeline
 from hccl_py.simulator.contended import Contention, entry
 from hccl_py.topology import Topology, topology_of
+from hccl_py.topology.networks.build import topology_from
+from hccl_py.topology.networks.models import NetworkModel
+from hccl_py.values import PerRank
 from tests.recording import op_of, recorded, without
 from tests.simulator.moves import PLAIN
 
@@ -229,3 +235,45 @@ def test_programs_that_cannot_end_are_left_to_the_whole(monkeypatch: pytest.Monk
     assert contention.by_classes is None
     with pytest.raises(DeadlockError, match="of 1744 tasks done"):
         contention.timeline()
+
+
+@pytest.mark.parametrize("preset", ["torus:4x4,spray=all", "fat-tree:4,gbps=1,spray=all"])
+def test_ranks_that_spread_data_over_several_routes_are_all_timed(preset: str) -> None:
+    topology = topology_of(preset=preset)
+    program = recorded("AllGatherMeshOpbaseExecutor", op_of("all_gather", 4096), topology)
+    assert assert_same(program, topology) == program.ranks == 16
+
+
+def test_kernels_that_take_other_ranks_longer() -> None:
+    """Every rank of a ring of 12 writes to the next two after a kernel on each stream, of 10 us on
+    even ranks and of 30 us on odd ones.
+    """
+    topology = topology_of(12, preset="ring")
+    op = OpParam("all_gather", 1, DataType.INT8)
+    plain = recorded(Alike([(1, 10, True), (2, 20, True)]), op, topology, 1 << 24)
+    (batch,) = plain.batches
+    us = PerRank(np.arange(12) % 2, table=np.array([10.0, 30.0]))
+    kernels = [Instruction(TaskKind.COMPUTE, stream, duration_us=us) for stream in (1, 2)]
+    program = replace(plain, batches=(Batch(batch.ranks, (*kernels, *batch.instructions)),))
+    assert assert_same(program, topology) == 2
+    with pytest.MonkeyPatch.context() as patch:
+        _, timeline = timed(program, topology, (), COST, 0, patch)
+    took = (timeline.end_us - timeline.start_us)[program.tasks.kind == TaskKind.COMPUTE]
+    assert took.tolist() == [10, 10, 30, 30] * 6
+
+
+def test_links_of_other_capacities_that_ranks_use_alike() -> None:
+    """Ranks 0 to 3 write 24 kB to ranks 4 to 7 and back. Alone a link to a switch of 10 GB/s binds
+    all of them; the first two pairs share a link of 12 GB/s, the others one of 16 GB/s.
+    """
+    links = [{"from": f"{rank}", "to": "pqrs"[rank // 2], "gbps": 10} for rank in range(8)]
+    links += [{"from": "p", "to": "r", "gbps": 12}, {"from": "q", "to": "s", "gbps": 16}]
+    links += [{"from": "p", "to": "q", "gbps": 10}]
+    document = {"ranks": 8, "switches": [{"name": name} for name in "pqrs"], "links": links}
+    topology = topology_from(checked(NetworkModel, document), "drawn")
+    op = OpParam("all_gather", 1, DataType.INT8)
+    program = recorded(Alike([(4, 24, True)]), op, topology, 1 << 24)
+    assert assert_same(program, topology, cost=PLAIN) == 2
+    with pytest.MonkeyPatch.context() as patch:
+        _, timeline = timed(program, topology, (), PLAIN, 0, patch)
+    assert (timeline.effect_us - timeline.start_us).tolist() == pytest.approx([4, 4, 3, 3] * 2)

@@ -188,6 +188,55 @@ def test_what_is_left_out_shows(broken: str, monkeypatch: pytest.MonkeyPatch) ->
     assert any(not found.told >= found.every.races() for found in every(handing_over, 200))
 
 
+LATE_WRITES: dict[str, tuple[Any, ...]] = {
+    "a post of call 1 is left over": (
+        2,
+        # One post of three is left over: of call 2 rank 1 may take it and one more of sub 0.
+        [],
+        [["wait", 1, 1], ["post", 1, 0], ["post", 1, 0]],
+        ["write", ["post", 1, 0]],
+        [["wait", 0, 0], ["post", 0, 1], ["wait", 0, 0], "take"],
+    ),
+    "sub 0 posts twice before main writes": (
+        1,
+        # Both posts of sub 0 may be there before main has written.
+        ["write", ["post", 1, 0], ["post", 1, 0]],
+        [["wait", 1, 1], ["post", 1, 0], ["wait", 1, 1], ["post", 1, 0]],
+        [],
+        [["post", 0, 1], ["wait", 0, 0], ["post", 0, 1], ["wait", 0, 0], "take"],
+    ),
+    "main of call 2 takes a post of call 1": (
+        2,
+        # Rank 1 posts twice, and main waits once: in call 2 it may post before rank 1 has begun.
+        [["wait", 1, 1], ["post", 1, 0]],
+        [],
+        ["write", ["post", 1, 0], ["post", 1, 0]],
+        [["wait", 0, 0], "take", ["post", 0, 1], ["wait", 0, 0], ["wait", 0, 0], ["post", 0, 1]],
+    ),
+}
+"""The number of calls, and the tasks of rank 0's main, sub 0 and sub 1, and of rank 1."""
+
+
+@pytest.mark.parametrize("name", LATE_WRITES)
+def test_passes_go_on_while_a_post_that_may_come_first_knows_less_than_before(name: str) -> None:
+    """Rank 1 may take posts other than the one behind the write, and copy before it. It does so in
+    a half of CCL that only this call uses.
+    """
+    moves = {
+        "write": ["write", 1, ["IN", 0, 1], ["CCL", 0, 1]],
+        "take": ["copy", ["CCL", 0, 1], ["OUT", 0, 1]],
+    }
+    calls, *streams = LATE_WRITES[name]
+    main, sub, other, peer = (
+        [moves[task] if isinstance(task, str) else task for task in listed] for listed in streams
+    )
+    tasks = {"0": {"0": main, "1": sub, "2": other}, "1": {"0": peer}}
+    program = counting(tasks, alternating=["CCL"])
+    run, _, told = judged(program, calls)
+    assert (1, "CCL", 0) in told
+    assert told == Interleavings(run).races()
+
+
 def one_way(posts: int, waits: int, **more: object) -> Program:
     """Rank 0 hands rank 1 what is in CCL; nothing comes back."""
     write = ["write", 1, ["IN", 0, 1], ["CCL", 0, 1]]

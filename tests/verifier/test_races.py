@@ -129,6 +129,30 @@ def test_user_memory_belongs_to_the_caller_after_the_op(memory: str) -> None:
     assert race.hint.startswith("Let rank 1's main wait for a notify that is posted after the read")
 
 
+def test_a_loose_stream_races_with_the_caller_of_a_peer_all_the_same() -> None:
+    """Rank 0's sub 0 reads rank 1's input after its Ack, and no stream waits for that: a finding of
+    the stream says so for rank 0's own memory, and a race for rank 1's.
+    """
+    op = {"name": "all_gather", "dtype": "uint8", "count": 64}
+    drawn = sketch(op, 2, {"IN": 64, "OUT": 128})
+    drawn.document["exported"] = ["IN"]
+    for rank in (0, 1):
+        drawn.put(rank, ["copy", ["IN", 0, 64], ["OUT", 64 * rank, 64]], ["post", 1 - rank, 0])
+    drawn.put(0, ["local_post", 1, 0], ["wait", 1, 1])
+    read = ["read", 1, ["IN", 0, 64], ["OUT", 64, 64]]
+    drawn.put(0, ["local_wait", 0], ["wait", 1, 0], read, stream=1)
+    drawn.put(1, ["wait", 0, 0], ["read", 0, ["IN", 0, 64], ["OUT", 0, 64]], ["post", 0, 1])
+    report = drawn.report(repeat=1)
+    assert [finding.name for finding in report.errors] == ["STREAM_NOT_JOINED", "RACE_RW"]
+    race = report.errors[1]
+    assert race.tasks == (TaskAt(0, 1, 2),)
+    assert race.memory == (MemoryRange(1, "IN", 0, 64),)
+    assert race.message == (
+        "rank 0 sub 0 task 2 may still read rank 1's user_in[0:64] when the op is over for rank 1: "
+        "its caller may use that memory again."
+    )
+
+
 def test_user_memory_belongs_to_the_caller_before_the_op() -> None:
     drawn = sketch(PUT, 2, SIZES)
     drawn.document["exported"] = ["OUT"]

@@ -305,3 +305,23 @@ def test_of_two_ranks_one_may_be_silent_and_of_one_it_may_be_alone() -> None:
         if ranks == 2:
             drawn.put(0, ["copy", ["IN", 0, 8], ["OUT", 0, 8]])
         assert [f.ranks for f in drawn.report().of_class("SILENT_RANK")] == silent
+
+
+@pytest.mark.parametrize(
+    ("tasks", "classes"),
+    [
+        ([], []),
+        ([["copy", ["IN", 0, 8], ["OUT", 0, 8]]], []),
+        ([["copy", ["IN", 0, 2], ["OUT", 2, 2]]], ["WRONG_OFFSET"]),
+    ],
+)
+def test_a_root_may_leave_its_output_but_write_nothing_wrong_there(
+    tasks: list[Any], classes: list[str]
+) -> None:
+    """A broadcast of HCCL has one buffer: the root's data is in it already."""
+    op = {"name": "broadcast", "dtype": "uint8", "count": 8, "root": 0}
+    drawn = mesh(op, [Flow(0, 0, 1, 0, 8)], 2)
+    drawn.put(0, *tasks)
+    errors = drawn.report().errors
+    assert [finding.name for finding in errors] == classes
+    assert [finding.memory for finding in errors] == [(MemoryRange(0, "OUT", 2, 4),)] * len(classes)

@@ -88,3 +88,16 @@ def test_notifies_of_a_loose_stream_are_overrun_in_the_next_op_only_because_it_i
     drawn.at(0).insert(1, ["local_post", 1, 0])
     drawn.put(0, ["local_wait", 0], stream=1)
     assert "NOTIFY_OVERRUN" in {finding.name for finding in drawn.report().errors}
+
+
+def test_a_loose_stream_races_with_main_all_the_same() -> None:
+    """Sub 0 and main copy into the same bytes of CCL, and main does not wait for sub 0."""
+    drawn = one()
+    stage = ["copy", ["IN", 0, 64], ["CCL", 0, 64]]
+    drawn.put(0, ["local_post", 1, 0], stage, COPY)
+    drawn.put(0, ["local_wait", 0], stage, stream=1)
+    found = [(finding.name, set(finding.tasks)) for finding in drawn.report(repeat=1).errors]
+    assert found == [
+        ("STREAM_NOT_JOINED", {TaskAt(0, 1, 1)}),
+        ("RACE_WW", {TaskAt(0, 0, 1), TaskAt(0, 1, 1)}),
+    ]

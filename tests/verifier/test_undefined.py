@@ -108,6 +108,32 @@ def test_what_does_not_follow_from_a_clobber_is_found_beside_it() -> None:
     assert found["OUTPUT_MISSING"].memory == (MemoryRange(0, "OUT", 192, 256),)
 
 
+@pytest.mark.parametrize(
+    ("side", "name", "memory"),
+    [
+        ("left", "WRONG_SOURCE", MemoryRange(1, "OUT", 0, 64)),
+        ("right", "OUTPUT_MISSING", MemoryRange(1, "OUT", 128, 192)),
+    ],
+)
+def test_the_bytes_beside_a_clobbered_output_are_a_mistake_of_their_own(
+    side: str, name: str, memory: MemoryRange
+) -> None:
+    """Rank 1 clobbers what belongs in OUT[64:128]. The bytes before it come from rank 2 instead of
+    rank 0, or those behind it are missing, in place or not.
+    """
+    drawn = FILES["INPLACE_CLOBBER"](True)
+    if side == "left":
+        drawn.drop(1, "read", 0)
+        at = drawn.find(1, "read", 2)
+        drawn.at(1).insert(at, ["read", 2, ["CCL", 0, 64], ["OUT", 0, 64]])
+    else:
+        drawn.drop(1, "read", 2)
+    found = {finding.name: finding for finding in drawn.report().errors}
+    assert set(found) == {"INPLACE_CLOBBER", name}
+    assert found["INPLACE_CLOBBER"].memory == (MemoryRange(1, "IN", 0, 64),)
+    assert found[name].memory == (memory,)
+
+
 def test_a_read_of_overwritten_input_that_does_no_harm_is_no_clobber() -> None:
     """Rank 1 reads its input where it has put it itself; rank 0 lacks data for another reason."""
     drawn = FILES["INPLACE_CLOBBER"](False)

@@ -115,6 +115,7 @@ REFUSED_IN_KERNELS = {
     "no such transfer": "INVALID_ARGUMENT",
     "notify of a channel beyond": "NOTIFY_INDEX_OUT_OF_RANGE",
     "notify of a thread beyond": "NOTIFY_INDEX_OUT_OF_RANGE",
+    "notify of another thread beyond": "NOTIFY_INDEX_OUT_OF_RANGE",
     "output written by the kernel": "DEVICE_MEMORY_TOUCHED",
     "call of no function": "CODE_CRASHED",
     "illegal instruction": "CODE_CRASHED",

@@ -2,6 +2,7 @@
 does what it did, and what does not fit is refused with the task.
 """
 
+import json
 import random
 import re
 from dataclasses import replace
@@ -13,6 +14,7 @@ import hccl_py as hccl
 from hccl_interop.msccl import algorithms_from, import_algorithm, meaning_of, to_xml
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import NotSupportedError, ParameterError
+from hccl_py.formats import from_json
 from hccl_py.program.program import Program
 from hccl_py.verifier.numeric import run_numeric
 from tests.interop.msccl.test_import import shift
@@ -180,6 +182,27 @@ def test_two_peers_are_refused_with_the_task() -> None:
     op = hccl.OpParam("all_reduce", 64, DataType.FP32, ReduceOp.SUM)
     program = hccl.record("AllReduceDoubling", op, hccl.topology_of(servers=4, devices=1))
     with pytest.raises(NotSupportedError, match="and its threadblock already sends to another one"):
+        to_xml(program)
+
+
+def test_the_first_message_out_of_order_is_refused() -> None:
+    sends = [
+        task
+        for k in range(2)
+        for task in (["write", 1, ["IN", 4 * k, 4], ["OUT", 4 * k, 4]], ["post", 1, k])
+    ]
+    buffers = {"IN": 8, "OUT": 8}
+    document = {
+        "format": "hccl-py.program/1",
+        "op": {"name": "send_recv", "dtype": "fp32", "count": 2},
+        "ranks": 2,
+        "link": "sdma",
+        "exported": ["OUT"],
+        "buffers": {"0": buffers, "1": buffers},
+        "tasks": {"0": {"0": sends}, "1": {"0": [["wait", 0, 1], ["wait", 0, 0]]}},
+    }
+    program = from_json(json.dumps(document))
+    with pytest.raises(NotSupportedError, match=r"rank 1 main task 0.* another order than they"):
         to_xml(program)
 
 

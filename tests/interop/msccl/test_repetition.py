@@ -152,6 +152,18 @@ def test_right_algorithms_are_right_at_any_size() -> None:
             import_algorithm(algorithm, meaning_of(algorithm), 1 << 40)
 
 
+@pytest.mark.parametrize(("passes", "checked"), [(99, 43), (100, 36), (101, 37), (2000, 40)])
+def test_a_call_that_is_checked_uses_every_slot_twice_beside_its_ends(
+    passes: int, checked: int
+) -> None:
+    """8 slots of LL, a message in a pass: slots are as before after 8 passes, and 9 may be under
+    way. So 2 * 8 passes between 9 and a first one, and 9 and a last one: at least 36, and others
+    than in the call by a multiple of 8.
+    """
+    found = repetition_of(sums_in_scratch(3), passes * LL)
+    assert found.checked().chunk == checked * LL
+
+
 def test_parts_of_ranks_stay_whole() -> None:
     """4 chunks of 3 ranks: every rank's part is 4/3 chunks, whole in shorter calls, too."""
     xml = Xml("alltoall", 3, 4, proto="LL128")

@@ -20,6 +20,7 @@ __all__ = [
     "no_nop_after_the_wait",
     "no_nop_before_the_signal",
     "no_nop_between_chunks_of_other_sizes",
+    "no_nop_between_data_and_packets",
     "no_such_buffer",
     "no_such_channel",
     "no_such_semaphore",
@@ -126,6 +127,13 @@ def no_nop_between_chunks_of_other_sizes(plan: PlanText) -> Op:
     block.op("copy", [local("i", 0, 2)], [local("s", 0, 2)])
     block.op("copy", [local("s", 0)], [local("o", 0)])
     return block.op("copy", [local("s", 1)], [local("o", 1)])
+
+
+def no_nop_between_data_and_packets(plan: PlanText) -> Op:
+    """The same bytes, but a thread takes other ones of packets than of plain data."""
+    block = plan.block(0)
+    block.op("copy", [local("i", 0)], [local("o", 0)])
+    return block.op("cpkt", [local("o", 0)], [local("s", 0)])
 
 
 def in_a_pipeline_no_nop(plan: PlanText) -> Op:

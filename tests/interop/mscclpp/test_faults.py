@@ -89,6 +89,11 @@ FAULTS = [
         partial(PlanText, "allreduce", 1, (2, 2, 2)),
         {"MISSING_NOP"},
     ),
+    Fault(
+        faults.no_nop_between_data_and_packets,
+        partial(PlanText, "allreduce", 1, (1, 1, 1), protocol="LL"),
+        {"MISSING_NOP"},
+    ),
     Fault(faults.in_a_pipeline_no_nop, plans.pipelined_gather, {"MISSING_NOP"}),
     Fault(
         faults.semaphore_not_given_back,

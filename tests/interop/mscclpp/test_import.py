@@ -10,6 +10,7 @@ import pytest
 
 import hccl_py as hccl
 from hccl_interop.mscclpp import import_plan, meaning_of, plan_from
+from hccl_interop.mscclpp.sizes import RankSizes
 from hccl_py.enums import DataType, InPlace, ReduceOp, TaskKind
 from hccl_py.errors import ParameterError
 from hccl_py.importers import Imported
@@ -105,6 +106,17 @@ def test_scratch_is_shared_and_folded_where_resources_are_reused() -> None:
     at = program.buffers.index("SCRATCH")
     assert program.buffer_sizes[:, at].tolist() == [1 << 26] * 2
     assert imported(plan, 200 << 20).report().ok
+
+
+def test_a_call_has_half_of_the_shared_scratch_where_it_alternates() -> None:
+    """32 of the 64 MiB, in two chunks: 16 MiB hold no chunk of 20 MiB, so it is cut; and 12 MiB
+    take what they need.
+    """
+    plan = PlanText("allreduce", 1, (1, 1, 2), reuse_resources=True, use_double_scratch_buffer=True)
+    plan.block(0).op("copy", [local("i", 0)], [local("o", 0)])
+    found = plan_from(plan.text().encode(), "own.json")
+    scratch = [RankSizes(found, found.gpus[0], n << 20, n << 20).scratch >> 20 for n in (20, 12)]
+    assert scratch == [32, 24]
 
 
 def test_pipelines_are_written_out_pass_by_pass() -> None:

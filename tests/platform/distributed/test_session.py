@@ -164,6 +164,26 @@ def test_regions_lie_at_the_same_place_whoever_asks() -> None:
     assert regions.version > version
 
 
+def test_either_buffer_of_the_caller_has_room_for_the_larger_one() -> None:
+    """In place they share memory: 4 parts of 4000 bytes, though the input is one of them."""
+    regions = Regions(4, 1 << 20)
+    gathers = op_of("all_gather", 1000, mode=Mode.GRAPH)
+    regions.provide("tag", recorded("AllGatherComm", gathers, 4))
+    assert [regions.find("tag", name)[1] for name in ("IN", "OUT")] == [16_000, 16_000]
+
+
+def test_arrays_may_lie_apart_where_peers_do_not_reach_them() -> None:
+    """A program for calls in place that moves all data by way of CCL buffers."""
+    program = recorded("AllReduceComm", replace(op_of("all_reduce", 1000), in_place=True), 2)
+
+    def body(world: World, session: SharedSession) -> list[float]:
+        into, out = np.full(1000, world.rank + 1, np.float32), np.zeros(1000, np.float32)
+        session.run("tag", program, [into], [out])
+        return sorted({*out.tolist()})
+
+    assert in_sessions(2, body) == [[3.0]] * 2
+
+
 def test_notifies_of_a_pair_are_numbered_as_programs_use_them() -> None:
     notifies = Notifies()
     program = recorded("AllReduceComm", op_of("all_reduce"), 3)

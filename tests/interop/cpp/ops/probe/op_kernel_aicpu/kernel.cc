@@ -177,6 +177,10 @@ const std::map<std::string, std::function<int(const Place&)>> kCases = {
      [](const Place& p) -> int {
          return HcommThreadNotifyWaitOnThread(p.t, 2, 9);  // notify of a thread beyond
      }},
+    {"notify of another thread beyond",
+     [](const Place& p) -> int {
+         return HcommThreadNotifyRecordOnThread(p.t, p.other, 1);  // notify of another thread beyond
+     }},
     {"output written by the kernel",
      [](const Place& p) -> int {
          *p.out = 1;  // output written by the kernel
