@@ -44,7 +44,7 @@ def test_registering_imports_next_to_nothing() -> None:
         "print(sorted({'pydantic', 'numba', 'typer', 'rich'} & sys.modules.keys()))\n"
     )
     loaded, heavy = run_python(code).splitlines()
-    assert loaded == "['hccl_py', 'hccl_py.torch', 'hccl_py.torch.registration']"
+    assert loaded == "['hccl_py', 'hccl_py.moved', 'hccl_py.torch', 'hccl_py.torch.registration']"
     assert heavy == "[]"
 
 

@@ -233,7 +233,7 @@ def test_times_are_written_as_the_name_says(name: str, tmp_path: Path, capsys: A
         (["--platform", "device", "--device", "gpu"], "Setting device has the illegal value 'gpu'"),
         (["--timeline", "x.json"], "emulated does not time single tasks"),
         (["--timeline", "x.txt"], "x.txt"),
-        (["--timeline", "x.json", "-e", "8K"], "--timeline is of one program"),
+        (["--timeline", "x.json", "-e", "8K"], "--timeline is about one program"),
         (["--platform", "device", "--seed", "3"], "takes no schedule"),
     ],
 )
