@@ -37,7 +37,7 @@ def test_torch_knows_the_backend_without_an_import_of_ours() -> None:
 
 
 def test_registering_imports_next_to_nothing() -> None:
-    """What `import torch` pays: two modules of ours, and none of our dependencies."""
+    """The cost of `import torch`: three modules of ours, and none of our dependencies."""
     code = (
         "import sys, torch\n"
         "print(sorted(name for name in sys.modules if name.split('.')[0] == 'hccl_py'))\n"

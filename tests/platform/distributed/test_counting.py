@@ -91,6 +91,6 @@ def test_arrays_that_are_no_slot_of_each_other_are_refused() -> None:
             session.run("tag", program, [into], [out])
         return caught.value.message
 
-    assert in_sessions(2, refused) == [
-        f"Rank {rank}'s input is not its slot of the other." for rank in range(2)
-    ]
+    # The rank that looks first ends the call at both; either may.
+    own = {f"Rank {rank}'s input is not its slot of the other." for rank in range(2)}
+    assert set(in_sessions(2, refused)) <= own
