@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from hccl_py.cli.request import Request
     from hccl_py.importers import Importer
 
+NOTIFIES = option(
+    "--notifies",
+    "KIND",
+    "one-bit, as they are; counting: time programs that post too early, and say so.",
+)
+
 
 @grouped
 def command(
@@ -21,14 +27,7 @@ def command(
     report: Annotated[
         bool, flag("--report", "Say what the time goes into, however large the program.")
     ] = False,
-    notifies: Annotated[
-        str,
-        option(
-            "--notifies",
-            "KIND",
-            "one-bit, as they are; counting: time programs that post too early, and say so.",
-        ),
-    ] = "one-bit",
+    notifies: Annotated[str, NOTIFIES] = "one-bit",
     save: Annotated[str | None, SAVE] = None,
     chakra: Annotated[
         str | None,
