@@ -177,9 +177,8 @@ def _through_links(shared: SharedLinks, colour: Colours) -> tuple[Colours, Colou
     of_link = np.zeros(len(shared.capacity), np.uint64)
     with np.errstate(over="ignore"):  # sums of hashes wrap; without numba, Python would warn
         _add_to_links.compiled(*hops, of_route, of_link)
-    of_link = _mixed(of_link, shared.capacity.view(np.uint64))
-    of_route[:] = 0
-    with np.errstate(over="ignore"):
+        of_link = _mixed(of_link, shared.capacity.view(np.uint64))
+        of_route[:] = 0
         _add_to_routes.compiled(*hops, _mixed(of_link), of_route)
     of_rank = np.zeros(len(colour), np.uint64)
     np.add.at(of_rank, users.rank, _mixed(of_route[users.route], users.group))
