@@ -24,7 +24,7 @@ from hccl_py.selection import Selection, select
 from hccl_py.topology import Topology, topology_of
 from hccl_py.torch.presence import Presence
 from hccl_py.torch.settings import Settings
-from hccl_py.torch.store import TorchStore
+from hccl_py.torch.store import TorchStore, answering, store_of_attempt
 
 PLATFORMS = {"cpu": "distributed", "npu": "npu"}
 """The platform that carries tensors, by kind of device."""
@@ -83,12 +83,12 @@ class Member:
 
     def announce(self, destination: int, tag: int) -> None:
         """Count one message more from here."""
-        with self.gate:
+        with answering(self.gate):
             self.store.add(f"sent/{self.rank}/{destination}/{tag}", 1)
 
     def announced(self, source: int, tag: int) -> int:
         """Return the number of messages that a rank has begun to send here."""
-        with self.gate:
+        with answering(self.gate):
             return int(self.store.add(f"sent/{source}/{self.rank}/{tag}", 0))
 
     @property
@@ -168,7 +168,7 @@ def member_of(options: Any, settings: Any, world: Member | None) -> Member:
     config = Config.load(
         algo=found.algo, buffsize_mb=found.buffsize_mb, deterministic=found.deterministic
     )
-    gate = threading.Lock()
+    gate, store = threading.Lock(), store_of_attempt(options.store)
     return Member(
         rank=options.group_rank,
         size=size,
@@ -179,7 +179,7 @@ def member_of(options: Any, settings: Any, world: Member | None) -> Member:
         config=config,
         registry=registry,
         platform=platform,
-        store=options.store,
-        presence=Presence(options.store, options.group_rank, gate),
+        store=store,
+        presence=Presence(store, options.group_rank, gate),
         gate=gate,
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hccl_py.errors import PeerLostError
+from hccl_py.torch.store import answering
 
 LOOK_S = 0.1
 """Seconds from one look at the processes to the next."""
@@ -39,11 +40,12 @@ class Presence:
         self._elsewhere = {rank}
         self._gate, self._next_s = gate, 0.0
         own = os.getpid()
-        self._store.set(_key(rank), f"{_machine()} {own} {_start_of(own)}")
+        with answering(gate):
+            self._store.set(_key(rank), f"{_machine()} {own} {_start_of(own)}")
 
     def ended(self, ranks: Iterable[int]) -> list[int]:
         """Return those of these ranks whose processes have ended; none soon after the last look."""
-        with self._gate:
+        with answering(self._gate):
             now = time.monotonic()
             if now < self._next_s:
                 return []
@@ -57,7 +59,7 @@ class Presence:
         ended = self.ended(ranks)
         if not ended:
             return
-        with self._gate:
+        with answering(self._gate):
             if not self._store.check([_FIRST]):
                 self._store.set(_FIRST, str(ended[0]))
             first = int(self._store.get(_FIRST))

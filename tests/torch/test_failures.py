@@ -8,6 +8,7 @@ import contextlib
 import os
 import select
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -24,7 +25,10 @@ import torch
 import torch.distributed as dist
 
 import hccl_py.torch
+from hccl_platform.distributed.failures import Failures
 from hccl_platform.processes.world import World
+from hccl_py.errors import PeerLostError
+from hccl_py.torch.store import TorchStore
 from tests.platform.processes.children import children
 
 RANKS = 3
@@ -234,6 +238,58 @@ def test_groups_among_gloos(tmp_path: Path) -> None:
         ended = started.wait()
     assert {found.message for found in ended.values()} == {""}
     assert [found.value for found in ended.values()] == [[6, 6, 2], [3, 3, 2], [6, 6, 2]], ended
+
+
+def test_the_first_restart_of_torchrun_is_a_job_of_its_own(tmp_path: Path) -> None:
+    """Its store has outlived the processes of the attempt before, one of which was killed."""
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+
+    def attempt(number: int) -> Callable[[World], list[float]]:
+        def work(world: World) -> list[float]:
+            os.environ["TORCHELASTIC_RESTART_COUNT"] = str(number)
+            torch.set_num_threads(1)
+            of_job = dist.TCPStore("127.0.0.1", store.port, is_master=False)
+            dist.init_process_group("hccl_py", store=of_job, rank=world.rank, world_size=RANKS)
+            tensor = torch.ones(3)
+            dist.all_reduce(tensor)
+            if number == 0 and world.rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            dist.all_reduce(tensor)
+            dist.destroy_process_group()
+            return tensor.tolist()
+
+        return work
+
+    with children(RANKS, attempt(0), tmp_path) as started:
+        first = started.wait()
+    assert first[1].error == "killed"
+    with children(RANKS, attempt(1), tmp_path) as started:
+        second = started.wait()
+    assert {tuple(found.value or [found.message]) for found in second.values()} == {(9.0,) * 3}
+
+
+def test_a_store_whose_server_has_gone_is_named(tmp_path: Path) -> None:
+    """Rank 0 of a job may end first: what the others have found stays their error."""
+    goes, comes = os.pipe()
+
+    def serve(world: World) -> None:
+        served = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        os.write(comes, struct.pack("i", served.port))
+        signal.pause()
+
+    with children(1, serve, tmp_path) as started:
+        port = struct.unpack("i", os.read(goes, 4))[0]
+        store = TorchStore(dist.TCPStore("127.0.0.1", port, is_master=False), "hccl_py")
+        store.set("key", b"value")
+        assert store.get("key", 1.0) == b"value"
+        started.signal(0, signal.SIGKILL)
+        started.wait()
+    for ask in (lambda: store.get("key", 1.0), lambda: store.set("key", b"other")):
+        with pytest.raises(PeerLostError, match="The job's store does not answer"):
+            ask()
+    failures = Failures(store, "group", 1)
+    failures.publish(PeerLostError("Rank 3's process has ended"))
+    assert failures.reason(3, "closed").message == "Rank 3 has gone: closed"
 
 
 BLOCKED = """

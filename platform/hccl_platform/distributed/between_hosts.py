@@ -51,6 +51,7 @@ class MessageSession(SharedSession):
             rank, len(hosts), store, key, ccl_bytes, limit_s, settings, here, connect_s
         )
         self._hosts, self._messenger = tuple(hosts), messenger
+        messenger.held_up = self._wakeups.held_up
 
     def close(self) -> None:
         super().close()

@@ -11,7 +11,8 @@ from hccl_py.plugins.platforms import Store
 MOST_BYTES = 4000
 """Longest text of a reason, in bytes."""
 
-_LOOK_S = 0.2
+_LOOK_S = 0.5
+"""Seconds that a rank whose connection has closed leaves to the rank that failed."""
 _ITS_OUTPUT = "Its own output says more."
 
 
@@ -45,12 +46,16 @@ class Failures:
         with suppress(HcclError):  # the store may have gone with its process
             self._store.set(self._key, as_text(error, self._rank))
 
+    def published(self, seconds: float) -> HcclError | None:
+        """Return the reason that a rank has left, or leaves within so many seconds; else None."""
+        with suppress(ExecTimeoutError, PeerLostError):
+            return from_text(self._store.get(self._key, seconds))
+        return None
+
     def reason(self, rank: int, seen: str) -> HcclError:
         """Return the error of a connection to a rank that has ended: the published reason, else a
         PeerLostError with the text `seen`.
         """
-        with suppress(ExecTimeoutError, PeerLostError):
-            return from_text(self._store.get(self._key, _LOOK_S))
-        return PeerLostError(
+        return self.published(_LOOK_S) or PeerLostError(
             f"Rank {rank} has gone: {seen}", "Its own output says why. Start the job anew."
         )

@@ -9,8 +9,10 @@ An abstract socket is no file, and closes with the process: nothing is left behi
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import resource
 import secrets
 import socket
 import time
@@ -20,7 +22,7 @@ from typing import NamedTuple
 
 from hccl_platform.distributed.failures import as_text, from_text
 from hccl_platform.distributed.shared_memory import make_file
-from hccl_platform.processes.stores import accepted
+from hccl_platform.processes.stores import accepted, connected
 from hccl_py.errors import (
     ExecTimeoutError,
     HcclError,
@@ -55,10 +57,27 @@ def make_descriptors(rank: int) -> Descriptors:
         wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         return Descriptors(make_file(f"rank {rank}"), wakeup, os.pidfd_open(os.getpid()))
     except (AttributeError, OSError) as error:
+        if _is_out_of_files(error):
+            raise _too_many_open() from None
         raise NotSupportedError(
             f"Processes cannot share memory here: {error}.",
             "The distributed platform needs Linux 5.3 or later, and `ulimit -f unlimited`.",
         ) from error
+
+
+def _is_out_of_files(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
+
+
+def _too_many_open() -> NotSupportedError:
+    """Return the error of a process that may open no file any more."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    per_rank = len(Descriptors._fields)
+    return NotSupportedError(
+        f"This process may have {most} files open, too few for the memory of its peers: "
+        f"a communicator takes {per_rank} for every rank of the host.",
+        "Raise the limit (`ulimit -n`), or make fewer communicators.",
+    )
 
 
 def exchange_descriptors(
@@ -88,19 +107,25 @@ def exchange_descriptors(
             found = _join(rank, own, host_ranks, store, key, settings, connect_s)
     except BaseException as error:
         close_descriptors(own)
-        if isinstance(error, TimeoutError):
-            raise ExecTimeoutError(
-                f"The ranks of {key} did not all come within {connect_s:g} s.",
-                "A process of the job has not come this far: its own output says why.",
-            ) from None
-        if isinstance(error, ConnectionError | EOFError):
-            raise PeerLostError(
-                f"A process of {key} has ended before all had come.",
-                "Its own output says why.",
-            ) from None
-        raise
+        raise _in_words(error, key, connect_s) from None
     of_host = dict(zip(host_ranks, found, strict=True))
     return [of_host.get(other, own) for other in range(size)]
+
+
+def _in_words(error: BaseException, key: str, connect_s: float) -> BaseException:
+    """Return the error of an exchange as a user reads it."""
+    if _is_out_of_files(error):
+        return _too_many_open()
+    if isinstance(error, TimeoutError):
+        return ExecTimeoutError(
+            f"The ranks of {key} did not all come within {connect_s:g} s.",
+            "A process of the job has not come this far: its own output says why.",
+        )
+    if isinstance(error, ConnectionError | EOFError):
+        return PeerLostError(
+            f"A process of {key} has ended before all had come.", "Its own output says why."
+        )
+    return error
 
 
 def close_descriptors(descriptors: Descriptors) -> None:
@@ -122,15 +147,17 @@ def _collect(
     found, brought = {first: own}, {first: settings}
     with _listening(store, key, len(host_ranks)) as listening, ExitStack() as opened:
         guests: list[socket.socket] = []
+        received = opened.enter_context(ExitStack())  # closed where the exchange fails
         try:
             while len(found) < len(host_ranks):
                 guest = _accept(listening, store, end)
                 if guest is not None:
                     opened.callback(guest.close)
                     guest.settimeout(connect_s)
-                    text, descriptors = _receive(guest, 1)
-                    rank, brought_by = json.loads(text)
                     guests.append(guest)
+                    text, descriptors = _receive(guest, 1)
+                    received.callback(close_descriptors, descriptors[0])
+                    rank, brought_by = json.loads(text)
                     found[rank], brought[rank] = descriptors[0], brought_by
             other = next((rank for rank in sorted(brought) if brought[rank] != settings), None)
             if other is not None:
@@ -142,11 +169,13 @@ def _collect(
             everything = [found[rank] for rank in host_ranks]
             for guest in guests:
                 _send_all(guest, everything)
-        except HcclError as error:
+        except (HcclError, OSError) as error:
+            reason = as_text(_in_words(error, key, connect_s), first)
             for guest in guests:
                 with suppress(OSError):
-                    guest.send(_BAD + as_text(error, first))
+                    guest.send(_BAD + reason)
             raise
+        received.pop_all()
     return everything
 
 
@@ -187,17 +216,18 @@ def _join(
 ) -> list[Descriptors]:
     """Send this rank's descriptors to the first rank; return those of all ranks."""
     address = store.get(key, connect_s).decode()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as first:
-        first.settimeout(connect_s)
-        first.connect(f"\0{address}")
+    found: list[Descriptors] = []
+    with connected(address, connect_s) as first, ExitStack() as received:
         socket.send_fds(first, [json.dumps([rank, settings]).encode()], list(own))
-        found: list[Descriptors] = []
         while len(found) < len(host_ranks):
             text, descriptors = _receive(first, _AT_ONCE)
             if text.startswith(_BAD):
                 raise from_text(text[1:])
+            for each in descriptors:
+                received.callback(close_descriptors, each)
             found += descriptors
             first.send(_GOOD)
+        received.pop_all()
     place = host_ranks.index(rank)
     close_descriptors(found[place])  # copies of this rank's own, which came back
     found[place] = own
@@ -207,7 +237,11 @@ def _join(
 def _receive(end: socket.socket, most: int) -> tuple[bytes, list[Descriptors]]:
     """Return a message and the descriptors in it, which child programs do not inherit."""
     fields = len(Descriptors._fields)
-    text, found, _, _ = socket.recv_fds(end, _LONGEST, most * fields)
+    text, found, flags, _ = socket.recv_fds(end, _LONGEST, most * fields)
+    if flags & socket.MSG_CTRUNC:  # the kernel drops those for which this process has no number
+        for descriptor in found:
+            os.close(descriptor)
+        raise _too_many_open()
     if not text:
         raise EOFError
     for descriptor in found:

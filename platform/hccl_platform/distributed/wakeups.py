@@ -24,6 +24,7 @@ from contextlib import suppress
 
 from hccl_platform.distributed.fences import fence
 from hccl_platform.distributed.header import ASLEEP, CALL, CLOSED, DONE, FAILED_BY, Header
+from hccl_platform.distributed.late_ranks import held_up
 from hccl_platform.distributed.rendezvous import Descriptors
 from hccl_platform.lowering.call import CallIdentity
 from hccl_py.errors import ExecTimeoutError, MismatchError, PeerLostError
@@ -48,6 +49,8 @@ SUSPECT_S = 1.0
 MARK_BITS = 24
 MOST_MARK = (1 << MARK_BITS) - 1
 """The part of a call's digest that its notifies carry."""
+
+_ALL_WAIT = "All ranks have begun this call and wait: one of them gets too little of a processor."
 
 _LOOK_EVERY = 16
 """Sleeps after which a rank looks at its peers, even if every sleep was ended by a peer."""
@@ -75,7 +78,8 @@ class Wakeups:
         self.mark = 0
         self._events = [d.wakeup for d in descriptors]
         self._limit_s = limit_s
-        self._processes = {d.process: r for r, d in enumerate(descriptors) if r != rank}
+        own = descriptors[rank].process  # stands in for those of other hosts, too
+        self._processes = {d.process: r for r, d in enumerate(descriptors) if d.process != own}
         self._ended: set[int] = set()
         self._poll = select.poll()
         for descriptor in (self._events[rank], *self._processes):
@@ -156,6 +160,13 @@ class Wakeups:
                 theirs = CallIdentity(header.text_of(self.number).encode(), digest)
                 raise mismatch({self.rank: (self.number, self.call), rank: (self.number, theirs)})
 
+    def held_up(self, waits: str) -> ExecTimeoutError | None:
+        """Return the error of a call that takes too long where ranks of this host hold it up, with
+        the sentence of this rank's own wait behind it; None where they do not.
+        """
+        found = held_up(self.number, self.headers, self._processes)
+        return found and ExecTimeoutError(f"{found.cause} {waits}", found.hint)
+
     def fail(self, error: BaseException) -> None:
         """Publish to all ranks that this one has failed, unless another has before."""
         self.resume()
@@ -210,10 +221,8 @@ class Wakeups:
             check, self._check = self._check, None
             check()
         if self._limit_s is not None and blocked_s > self._limit_s:
-            raise ExecTimeoutError(
-                f"{explain()} for {self._limit_s:g} s, longer than HCCL_EXEC_TIMEOUT allows.",
-                self._peers_in_words(),
-            )
+            waits = f"{explain()} for {self._limit_s:g} s, longer than HCCL_EXEC_TIMEOUT allows."
+            raise self.held_up(waits) or ExecTimeoutError(waits, _ALL_WAIT)
 
     def _check_failed(self) -> None:
         failed_by = self._own[FAILED_BY]
@@ -236,13 +245,6 @@ class Wakeups:
                 f"Rank {rank}{what} {when} call {self.number}, which rank {self.rank} is in.",
                 "Its own output says why. Start the job anew.",
             )
-
-    def _peers_in_words(self) -> str:
-        late = [r for r, h in enumerate(self.headers) if h.words[CALL] < self.number]
-        if late:
-            ranks = ", ".join(map(str, late))
-            return f"Rank {ranks} has not begun this call: it is busy, stopped, or in another."
-        return "All ranks have begun this call: one of them is stopped, or starved."
 
 
 def mismatch(calls: Mapping[int, tuple[int, CallIdentity]]) -> MismatchError:

@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from hccl_py.errors import ExecTimeoutError, PeerLostError
+from hccl_py.errors import ExecTimeoutError, NotSupportedError, PeerLostError
 
 LARGEST = 1 << 16
 """Bytes of a request to the launcher's store: one packet holds it."""
@@ -38,11 +38,38 @@ def _late(key: str, timeout_s: float) -> ExecTimeoutError:
 def accepted(listening: socket.socket) -> socket.socket | None:
     """Accept a connection to a Unix socket; None if it is from a process of another user."""
     client, _ = listening.accept()
-    credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UID.size)
-    if _UID.unpack(credentials)[1] == os.getuid():
+    if _user_of(client) == os.getuid():
         return client
     client.close()
     return None
+
+
+def connected(address: str, timeout_s: float | None = None) -> socket.socket:
+    """Return a connection to an abstract socket of this user's. NotSupportedError if another user
+    listens there: an address comes from a store that other users may be able to write.
+    """
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        connection.settimeout(timeout_s)
+        connection.connect(f"\0{address}")
+        user = _user_of(connection)
+        if user != os.getuid():
+            raise NotSupportedError(
+                f"User {user} listens on the socket at which the job's processes meet, and this "
+                f"process is of user {os.getuid()}.",
+                "Another user of this machine has written into the job's store: start the job on "
+                "another port, or on a network that only its own hosts reach.",
+            )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _user_of(connection: socket.socket) -> int:
+    """Return the user of the process at the other end: the one that connected, or that listens."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UID.size)
+    return int(_UID.unpack(credentials)[1])
 
 
 class StoreServer:
@@ -143,8 +170,7 @@ class SocketStore:
             raise ValueError(f"{key!r} and its value have {len(packet)} bytes, of {LARGEST}")
         try:
             if self._socket is None:
-                self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                self._socket.connect(f"\0{self._address}")
+                self._socket = connected(self._address)
             self._socket.settimeout(None)
             self._socket.send(packet)
         except OSError:

@@ -176,9 +176,9 @@ def _world_of_torch() -> World:
     except ImportError as error:
         raise missing_library("torch", "torch", "RANK and WORLD_SIZE are torchrun's") from error
     from hccl_py.torch.presence import Presence
-    from hccl_py.torch.store import TorchStore
+    from hccl_py.torch.store import TorchStore, store_of_attempt
 
-    store, _, _ = next(dist.rendezvous("env://"))
+    store = store_of_attempt(next(dist.rendezvous("env://"))[0])
     presence = Presence(store, rank, threading.Lock())
     return World(rank, size, TorchStore(store, "hccl_py", lambda: presence.check(range(size))))
 

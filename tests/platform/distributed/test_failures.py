@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import select
 import signal
 import socket
 import struct
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -160,8 +162,65 @@ def test_a_stopped_process_is_waited_for_no_longer_than_allowed(
         ended |= started.wait()
     for rank, found in ended.items():
         assert (found.error, found.code) == ("ExecTimeoutError", "EI0002")
+        assert found.message.startswith("Rank 1 is stopped, by a signal or a debugger")
         assert "from rank" in found.message
+        assert f"kill -CONT {started.processes[1]}" in found.hint
         assert rank == 1 or found.at - stopped < 0.5 + SOON_S
+
+
+def test_victims_of_a_stopped_process_name_it_and_not_each_other(
+    pipe: tuple[int, int], tmp_path: Path
+) -> None:
+    """Around a ring every rank waits for the one before it: only one of them is the cause."""
+
+    def body(world: World) -> None:
+        session = open_session(world, limit_s=0.5)
+        session.gather(b"")
+        if world.rank == 2:
+            os.write(pipe[1], b"!")
+            signal.raise_signal(signal.SIGSTOP)
+        RING.wrong(session, world.rank)
+
+    with children(RANKS, body, tmp_path) as started:
+        wait_for(pipe[0], 1)
+        ended = started.wait(iter([0, 1, 3]))
+        started.signal(2, signal.SIGCONT)
+        ended |= started.wait()
+    for found in ended.values():
+        assert found.error == "ExecTimeoutError"
+        assert found.message.startswith("Rank 2 is stopped")
+
+
+def leave_numbers(free: int) -> None:
+    """Let this process open so many files more."""
+    most = 1 + max(map(int, os.listdir("/proc/self/fd"))) + free
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    opened = []
+    with suppress(OSError):
+        while True:
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    for descriptor in opened[:free]:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("victim", [0, 3])
+def test_a_process_that_may_open_few_files_says_so(victim: int, tmp_path: Path) -> None:
+    def body(world: World) -> int:
+        if world.rank == victim:
+            leave_numbers(8)
+        before = len(os.listdir("/proc/self/fd"))
+        with pytest.raises(HcclError) as failed, closing(open_session(world)) as session:
+            RING.wrong(session, world.rank)
+        assert len(os.listdir("/proc/self/fd")) == before
+        raise failed.value
+
+    with children(RANKS, body, tmp_path) as started:
+        ended = started.wait()
+    named = [found for found in ended.values() if "files open, too few" in found.message]
+    assert ended[victim] in named
+    assert "ulimit -n" in ended[victim].hint
+    assert len(named) >= (2 if victim == 0 else 1)  # the first guest is told
+    assert {found.error for found in ended.values()} <= {"NotSupportedError", "PeerLostError"}
 
 
 def together(body: Callable[[World, SharedSession], object], tmp_path: Path) -> dict[int, Ended]:
@@ -249,7 +308,7 @@ def test_who_does_not_call_is_waited_for_no_longer_than_allowed(
         assert found.error == "ExecTimeoutError"
         assert "main task" in found.message
         assert "for 0.2 s, longer than HCCL_EXEC_TIMEOUT allows" in found.message
-        assert found.hint.startswith("Rank 3 has not begun this call")
+        assert found.message.startswith("Rank 3 has not begun this call")
 
 
 def test_who_closes_early_is_missed(tmp_path: Path) -> None:

@@ -139,7 +139,26 @@ def test_a_killed_process_ends_the_others(kind: str, tmp_path: Path) -> None:
     ended = together(kind, body, tmp_path)
     assert ended.pop(1).error == "killed"
     assert {found.error for found in ended.values()} == {"PeerLostError"}, ended
-    assert any("Rank 1" in found.message for found in ended.values())
+    assert all(found.message.startswith("Rank 1") for found in ended.values()), ended
+
+
+def test_a_stopped_process_of_another_host_is_named(tmp_path: Path) -> None:
+    """Rank 2's host sees what holds it up, and says so to the other host."""
+    goes, comes = os.pipe()
+
+    def body(world: World) -> None:
+        session = open_session(world, HALVES, 0.5)
+        assert not RING.wrong(session, world.rank)
+        if world.rank == 3:
+            os.write(comes, b"!")
+            signal.raise_signal(signal.SIGSTOP)
+        RING.wrong(session, world.rank)
+
+    with children(4, body, tmp_path) as started:
+        os.read(goes, 1)
+        ended = started.wait(iter([0, 1, 2]))
+    for found in ended.values():
+        assert found.message.startswith("Rank 3 is stopped"), ended
 
 
 def test_who_does_not_call_is_waited_for_no_longer_than_allowed(tmp_path: Path) -> None:

@@ -6,19 +6,25 @@ mpi     over the cluster's network, as MPI is set up for it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.processes.world import World
-from hccl_py.errors import NotSupportedError
+from hccl_py.errors import ExecTimeoutError, NotSupportedError
 from hccl_py.plugins.platforms import Group
 
 __all__ = ["Messenger", "needs_mpi", "open_messenger"]
 
 
 class Messenger(Protocol):
-    """Sends and receives the messages of one session. Arrays stay unchanged until waited for."""
+    """Sends and receives the messages of one session. Arrays stay unchanged until waited for.
+
+    `held_up` is asked before a message is called late: it returns the error where ranks of this
+    host hold up the call, else None.
+    """
+
+    held_up: Callable[[str], ExecTimeoutError | None]
 
     def isend(self, rank: int, data: Bytes) -> Any:
         """Begin to send to a rank; PeerLostError if it has ended."""

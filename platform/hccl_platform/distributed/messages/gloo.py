@@ -8,7 +8,7 @@ told at once; a rank that fails closes all of its own, and leaves the reason in 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +20,10 @@ from hccl_py.plugins.platforms import Group
 
 _FOREVER_S = 10.0**8
 _TAG = 0
+_AFTER_S = 0.3
+"""Seconds that a rank leaves to others, once a message has not come in time: ranks on the host of a
+rank that holds up the call see it, and say so.
+"""
 
 
 class GlooMessenger:
@@ -36,6 +40,7 @@ class GlooMessenger:
         self._limit_s = _FOREVER_S if limit_s is None else limit_s
         self._failures = Failures(world.store, key, self._rank)
         self._tensor = from_numpy
+        self.held_up: Callable[[str], ExecTimeoutError | None] = unseen
         self._group: Any = dist.ProcessGroupGloo(
             _store_for_torch(dist, world, f"{key}/gloo"),
             self._rank,
@@ -64,7 +69,7 @@ class GlooMessenger:
                 work.wait(timedelta(seconds=max(end - time.monotonic(), 0.001)))
             except RuntimeError as error:
                 if "Timed out" in str(error):
-                    raise late(self._rank, rank, self._limit_s) from None
+                    raise self._late(rank) from None
                 raise self._lost(rank, error) from None
 
     def fail(self, error: BaseException) -> None:
@@ -74,8 +79,17 @@ class GlooMessenger:
     def close(self) -> None:
         self._group = None
 
+    def _late(self, rank: int) -> Exception:
+        error = late(self._rank, rank, self._limit_s)
+        return self.held_up(error.message) or self._failures.published(_AFTER_S) or error
+
     def _lost(self, rank: int, error: RuntimeError) -> Exception:
         return self._failures.reason(rank, str(error).splitlines()[0])
+
+
+def unseen(waits: str) -> ExecTimeoutError | None:
+    """Return None: a messenger of its own sees no ranks that hold up a call."""
+    return None
 
 
 def late(own: int, rank: int, limit_s: float) -> ExecTimeoutError:
