@@ -56,9 +56,13 @@ class DataType(Enum):
 
     @classmethod
     def parse(cls, name: str) -> DataType:
-        """Return the type of HCCL's or numpy's name for it, such as `fp32` or `float32`."""
+        """Return the type of a name for it in any case: HCCL's, of its headers or of hccl_test
+        (`fp32`, `HCCL_DATA_TYPE_BFP16`, `bfp16`), or numpy's (`float32`).
+        """
+        word = str(name).lower().removeprefix("hccl_data_type_")
+        word = _OTHER_WORDS.get(word, word)
         for member in cls:
-            if name in (member.value, member.numpy_name):
+            if word in (member.value, member.numpy_name):
                 return member
         raise NotSupportedError(
             f"Data type {name!r} is unknown.", did_you_mean(name, [m.value for m in cls])
@@ -154,6 +158,9 @@ _DATA_TYPES = {
     "fp8e8m0": (17, 1, "float8_e8m0fnu"),
 }
 """HcclDataType's value, bytes of an element, and numpy's name, by HCCL's name."""
+
+_OTHER_WORDS = {"bfp16": "bf16"}
+"""HCCL's other words for a type: that of its headers and of hccl_test."""
 
 _MOVED = frozenset(map(DataType, ("int128", "hif8", "fp8e4m3", "fp8e5m2", "fp8e8m0")))
 

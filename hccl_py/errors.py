@@ -26,6 +26,7 @@ __all__ = [
     "PluginError",
     "ProgramFileError",
     "RankTableError",
+    "TooManyTasksError",
     "did_you_mean",
 ]
 
@@ -161,6 +162,10 @@ class OrchestrationError(HcclError):
         self.finding = finding
         self.line = line
         self.ranks = ranks
+
+
+class TooManyTasksError(OrchestrationError):
+    """An executor records without an end, or more than anything could run."""
 
 
 MOST_NAMES = 20

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import Buffer, LinkKind, Mode
-from hccl_py.errors import NotSupportedError, OrchestrationError, did_you_mean
+from hccl_py.errors import NotSupportedError, OrchestrationError, ParameterError, did_you_mean
 from hccl_py.orchestration.recorder import orchestration_error
 from hccl_py.plugins.resources import ChannelResources, PlaneRequest, ResourceRequest
 from hccl_py.program.program import Declared
@@ -127,22 +127,44 @@ def build_fabric(
         return Fabric(topology, Transports.none(PLANES), none, requests, none.astype(bool))
     keys, wanted = np.concatenate([e.keys for e in ends]), np.concatenate([e.wanted for e in ends])
     unique, first, at = np.unique(keys, return_index=True, return_inverse=True)
-    differ = (wanted != wanted[first][at.reshape(-1)]).any(1)
-    if differ.any():
-        rank, peer = divmod(int(keys[differ][0]) % topology.size**2, topology.size)
-        raise OrchestrationError(
-            f"Rank {rank} requests the transport to rank {peer} twice, and not alike.",
-            "Request it once, with the memories and extra notifies that everything on it needs.",
-            finding="RESOURCE_MISMATCH",
-            ranks=(rank, peer),
-        )
+    twice = (wanted != wanted[first][at.reshape(-1)]).any(1)
+    if twice.any():
+        raise _requested_twice(topology, int(keys[twice][0]))
     transports = _transports(topology, unique, wanted[first])
     return Fabric(topology, transports, unique, requests, wanted[first, 3].astype(bool))
 
 
+def _requested_twice(topology: Topology, key: int) -> OrchestrationError:
+    """Return the error of a transport end that two plane requests of a rank ask for."""
+    level, pair = divmod(key, topology.size**2)
+    rank, peer = divmod(pair, topology.size)
+    plane = PLANES[level]
+    others = [name for name in PLANES if name != plane and _is_like(topology, name, plane)]
+    other = f"another plane with the same members ({', '.join(others)})" if others else ""
+    return OrchestrationError(
+        f"Two requests of rank {rank} for plane {plane} both reach rank {peer}: they would share "
+        "one transport and its notifies.",
+        "Make them one PlaneRequest, with the memories and extra notifies that everything on it "
+        "needs" + (f"; for transports of their own request {other}." if other else "."),
+        finding="RESOURCE_MISMATCH",
+        ranks=(rank, peer),
+    )
+
+
+def _is_like(topology: Topology, name: str, plane: str) -> bool:
+    """Return whether a plane has the members of another one, in the same order."""
+    try:
+        found = topology.plane(name)
+    except ParameterError:  # a ring that servers of the product do not have
+        return False
+    pairs = zip(found, topology.plane(plane), strict=True)
+    return all(np.array_equal(one, other) for one, other in pairs)
+
+
 class _RequestedEnds(NamedTuple):
-    """Requested transport ends: their keys, and rows [ends, 5]: the two memories that an end
-    exposes, its notifies, 1 if one of these is for barriers, 1 if it is RDMA by request.
+    """Requested transport ends: their keys, and rows [ends, 6]: the two memories that an end
+    exposes, its notifies, 1 if one of these is for barriers, 1 if it is RDMA by request, and the
+    number of the plane request among those of its rank.
     """
 
     keys: IntArray
@@ -155,7 +177,7 @@ def _requested_ends(
     """Yield the requested ends; an end that is requested several times comes several times."""
     total = 0
     for group in requests:
-        for plane in group.request.planes:
+        for number, plane in enumerate(group.request.planes):
             pair = _memories(plane, mode)
             for ranks, peers in _peers(topology, plane, group.ranks):
                 total += len(ranks)
@@ -165,11 +187,11 @@ def _requested_ends(
                         f"are more than {MAX_ENDS} transport ends.",
                         "Use fewer ranks, or an algorithm that talks to fewer peers.",
                     )
-                wanted = np.zeros((len(ranks), 5), np.int16)
+                wanted = np.zeros((len(ranks), 6), np.int16)
                 wanted[:, :2] = pair
                 wanted[:, 3] = plane.barrier and _meets_first(topology, plane, ranks, peers)
                 wanted[:, 2] = OWN_NOTIFIES + plane.extra_notifies + wanted[:, 3]
-                wanted[:, 4] = plane.rdma
+                wanted[:, 4:] = plane.rdma, number
                 keys = _key(topology.size, PLANES.index(plane.level), ranks, peers)
                 yield _RequestedEnds(keys, wanted)
 

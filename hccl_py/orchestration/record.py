@@ -89,6 +89,7 @@ def record(
         if allowance is not None:
             recorder.instructions = LimitedList(allowance)
         rank = _rank(ids, op, fabric, recorder, ccl_bytes)
+        recorder.rounds = len(rounds)
         for number, (start, count) in enumerate(rounds):
             recorder.round, rank.start, rank.count = number, start, count
             operator.bind(op, rank, start, count)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from hccl_py.enums import DataType, ReduceOp, TaskKind
-from hccl_py.errors import OrchestrationError
+from hccl_py.errors import OrchestrationError, TooManyTasksError
 from hccl_py.lines import Line, author_line, format_line
 from hccl_py.program.describe import format_stream
 from hccl_py.program.instruction import Instruction, Texts
 from hccl_py.values import RankInt
+
+MOST_TASKS = 1 << 20
+"""Tasks that one rank may have: several times those of the largest programs, and seconds of
+recording, so that a loop without an end is found soon.
+"""
 
 
 class Recorder:
@@ -23,7 +28,7 @@ class Recorder:
         self.lines = lines
         self.label = -1
         self.not_entered: list[str] = []  # phases
-        self.round = 0
+        self.round, self.rounds = 0, 1
 
     def append(
         self,
@@ -35,7 +40,7 @@ class Recorder:
         duration_us: float = 0.0,
     ) -> None:
         """Record a task that moves no data."""
-        self.instructions.append(
+        self._keep(
             Instruction(
                 kind,
                 stream,
@@ -61,7 +66,7 @@ class Recorder:
         reduce: int = -1,
     ) -> None:
         """Record a data task; `src` and `dst` are (buffer, offset)."""
-        self.instructions.append(
+        self._keep(
             Instruction(
                 kind,
                 stream,
@@ -78,6 +83,19 @@ class Recorder:
                 reduce,
             )
         )
+
+    def _keep(self, instruction: Instruction) -> None:
+        """Append an instruction; TooManyTasksError where a rank has MOST_TASKS already."""
+        if len(self.instructions) >= MOST_TASKS:
+            where = format_line(author_line())
+            raise TooManyTasksError(
+                f"A rank has more than {MOST_TASKS} tasks, in round {self.round + 1} of "
+                f"{self.rounds} ({where})",
+                "Does a loop of orchestrate never end? Else take less data at once, or a larger "
+                "HCCL_BUFFSIZE, so that there are fewer rounds.",
+                line=where,
+            )
+        self.instructions.append(instruction)
 
 
 def orchestration_error(

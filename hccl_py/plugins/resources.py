@@ -21,7 +21,8 @@ Pattern = str | Callable[[int, int], Iterable[int]]
 class PlaneRequest:
     """Transports on one plane.
 
-    `level` is one of `hccl_py.topology.PLANES`, such as `flat`, `level0` or `ring1`. `input_mem`
+    `level` is one of `hccl_py.topology.PLANES`, such as `flat`, `level0` or `ring1`; two requests
+    for one plane may not reach the same peer, and `back` is all ranks once more. `input_mem`
     and `output_mem` are the two memories that each end exposes, by default CCL_In and CCL_Out in
     op-base mode and user memory in graph mode. `extra_notifies` come on top of the transport's own
     Ack, DataSignal and DataAck. `barrier` asks for transports between the plane's first member and

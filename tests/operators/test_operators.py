@@ -153,6 +153,11 @@ def test_data_types_by_either_name(name: str) -> None:
     assert DataType.from_number(dtype.number) is dtype
 
 
+@pytest.mark.parametrize("word", ["bfp16", "BF16", "HCCL_DATA_TYPE_BFP16", "BFLOAT16"])
+def test_words_of_hccls_headers_and_tools_for_a_type(word: str) -> None:
+    assert DataType.parse(word) is DataType.BF16
+
+
 def test_unknown_data_types_and_reduce_ops() -> None:
     with pytest.raises(NotSupportedError, match="Did you mean fp32"):
         DataType.parse("fp31")

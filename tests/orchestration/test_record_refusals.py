@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from hccl_py.enums import Buffer, Mode
-from hccl_py.errors import NotSupportedError, OrchestrationError
-from hccl_py.orchestration import Region
+from hccl_py.errors import NotSupportedError, OrchestrationError, TooManyTasksError
+from hccl_py.orchestration import Region, recorder
 from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 from hccl_py.topology import topology_of
+from hccl_py.verifier.sweeps.sweep import verify_executor
 from tests.orchestration.authors import MeshAuthor
 from tests.recording import op_of, recorded
 
@@ -228,7 +229,11 @@ def test_orchestrate_returns_nothing(returned: Any, words: str) -> None:
                     plane("flat", "mesh", Buffer.SCRATCH),
                 )
             },
-            "twice, and not alike",
+            "Two requests of rank 0 for plane flat both reach rank 1",
+        ),
+        (
+            {"planes": (plane("flat", "ring"), plane("flat", "mesh"))},
+            "Two requests of rank 0 for plane flat both reach rank 1",
         ),
     ],
 )
@@ -238,6 +243,17 @@ def test_wrong_requests_name_the_field(attributes: dict[str, Any], words: str) -
     assert caught.value.line.startswith("orchestration/authors.py:")
     assert "Odd.resources" in caught.value.message
     assert caught.value.message.endswith(f"({caught.value.line}).")
+
+
+def test_planes_with_the_same_members_are_the_way_out() -> None:
+    twice = {"planes": (plane("flat", "ring"), plane("flat", lambda i, n: [i - 1, i + 1]))}
+    with pytest.raises(OrchestrationError, match="share one transport") as caught:
+        recorded(type("Odd", (MeshAuthor,), twice), op_of("all_gather"))
+    assert "another plane with the same members (" in caught.value.hint
+    assert "back" in caught.value.hint
+    apart = {"planes": (plane("flat", "mesh"), plane("back", "ring"))}
+    transports = recorded(type("Fine", (MeshAuthor,), apart), op_of("all_gather")).transports
+    assert len(transports.rank) == 4 * (3 + 2)
 
 
 def test_extra_notifies_may_differ_only_where_both_ends_agree() -> None:
@@ -263,3 +279,26 @@ def test_an_author_who_exits_ends_the_recording_only() -> None:
 
     with pytest.raises(OrchestrationError, match="SystemExit: 0"):
         recorded(Leaves, op_of("all_gather"), 2)
+
+
+def test_a_loop_without_an_end_is_found_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless(MeshAuthor):
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            while True:
+                rank.main.compute(1)
+
+    monkeypatch.setattr(recorder, "MOST_TASKS", 1000)
+    with pytest.raises(TooManyTasksError) as caught:
+        recorded(Endless, op_of("all_gather"))
+    assert "A rank has more than 1000 tasks, in round 1 of 1" in caught.value.message
+    assert caught.value.line.startswith("orchestration/test_record_refusals.py:")
+    began = []
+
+    class Sees(Endless):
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            began.append(op)
+            super().orchestrate(op, rank)
+
+    with pytest.raises(TooManyTasksError):
+        verify_executor(Sees())
+    assert len(began) == 1  # of all cases of a sweep

@@ -13,7 +13,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hccl_py.enums import Mode, TaskKind
-from hccl_py.errors import HcclError, NotSupportedError, OrchestrationError
+from hccl_py.errors import (
+    HcclError,
+    NotSupportedError,
+    OrchestrationError,
+    TooManyTasksError,
+)
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.plugins.executor import Executor, executor_name
@@ -90,6 +95,8 @@ class _Sweep:
         """Verify one call."""
         try:
             program = self._record(case)
+        except TooManyTasksError:
+            raise  # every further case would take as long
         except HcclError as error:
             self.outcomes.append(self._unrecorded(case, error))
             return
