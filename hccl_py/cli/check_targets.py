@@ -16,7 +16,7 @@ from hccl_py.cli.sources import (
     refuse_without_addresses,
     shown,
 )
-from hccl_py.errors import HcclError, ParameterError, did_you_mean
+from hccl_py.errors import HcclError, ParameterError
 from hccl_py.importers import Imported, Importer, SourceEntry, importer_of
 from hccl_py.importers.program_files import program_files_like
 from hccl_py.operators import OPERATORS, make_operator
@@ -80,8 +80,7 @@ def _find(name: str, calls: SourceCalls) -> Iterator[Target]:
         yield Target(name, Registry().add(candidate, name.partition(":")[0]).executor)
     else:
         known = [*OPERATORS, *registry.executors, *program_files_like(name)]
-        hint = did_you_mean(name, known, listed_by="`hccl-py list`")
-        raise ParameterError(f"Target {name!r} is unknown.", hint)
+        raise registry.unknown("Target", name, known)
 
 
 def _sources(name: str, importer: Importer, calls: SourceCalls) -> Iterator[Target]:

@@ -104,7 +104,6 @@ def command(
 def _request(call: ProgramOptions, exporter: Exporter) -> tuple[CallRequest, OpParam]:
     """Return the call of the executor, as the API of C++ makes it."""
     from hccl_py.cli.request import CallRequest
-    from hccl_py.errors import ParameterError, did_you_mean
     from hccl_py.plugins.authors import author_class
     from hccl_py.plugins.discovery import Registry, installed_executors
 
@@ -115,8 +114,7 @@ def _request(call: ProgramOptions, exporter: Exporter) -> tuple[CallRequest, OpP
         candidate = author_class(executor, "executor")
         found = Registry().add(candidate, executor.partition(":")[0]).executor
     else:
-        hint = did_you_mean(executor, registry.executors, listed_by="`hccl-py list`")
-        raise ParameterError(f"Executor {executor!r} is unknown.", hint)
+        raise registry.unknown("Executor", executor, registry.executors)
     topology = exporter.topology if call.topology is None else call.topology
     ops = (found.op,) if isinstance(found.op, str) else found.op
     op = next((op for op in ops if op in exporter.ops), ops[0])

@@ -17,7 +17,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from hccl_py.errors import ParameterError, PluginError, did_you_mean
+from hccl_py.errors import HcclError, ParameterError, PluginError, did_you_mean
 from hccl_py.operators import OPERATORS
 from hccl_py.plugins.executor import ORDERS, Executor, choices_of, declarations_of, ops_of
 from hccl_py.plugins.fidelity import Fidelity
@@ -91,10 +91,7 @@ class Registry:
         """Return an executor by name; ParameterError names the nearest, and those of the op."""
         known = [r.name for r in self.executors.values() if op is None or op in r.ops]
         if name not in self.executors:
-            raise ParameterError(
-                f"Executor {name!r} is unknown.",
-                did_you_mean(name, known, listed_by="`hccl-py list`"),
-            )
+            raise self.unknown("Executor", name, known)
         found = self.executors[name]
         if op is not None and op not in found.ops:
             raise ParameterError(
@@ -102,6 +99,19 @@ class Registry:
                 f"For {op}: {', '.join(known)}.",
             )
         return found
+
+    def unknown(self, what: str, name: str, known: Iterable[str]) -> HcclError:
+        """Return the error of a name that is none of the known ones. Where a package could not be
+        loaded, the executor may be missing for that: its error is the better one if it names the
+        executor, and part of the hint if not.
+        """
+        for problem in self.problems:
+            if ascii(name) in problem.message:
+                return problem
+        hint = did_you_mean(name, known, listed_by="`hccl-py list`")
+        if self.problems:
+            hint = f"It may be in a package that was not loaded: {self.problems[0].message} {hint}"
+        return ParameterError(f"{what} {name!r} is unknown.", hint)
 
     def for_op(self, op: str) -> list[Registered]:
         """Return the executors of an op."""

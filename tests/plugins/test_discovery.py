@@ -34,6 +34,21 @@ class Good:
     def orchestrate(self, op: Any, rank: Any) -> None: ...
 
 
+def test_an_executor_whose_package_could_not_be_loaded_is_not_merely_unknown() -> None:
+    registry = Registry(problems=[PluginError("Plugin swing: SyntaxError: line 3")])
+    registry.add(Good, "here")
+    with pytest.raises(ParameterError, match="'Swing' is unknown") as caught:
+        registry.find("Swing")
+    assert "It may be in a package that was not loaded: Plugin swing: SyntaxError" in str(
+        caught.value.hint
+    )
+    with pytest.raises(PluginError, match="op 'all_gathr' is unknown") as wrong:
+        Registry().add(variant(op="all_gathr"), "swing")
+    registry.problems.append(wrong.value)
+    with pytest.raises(PluginError, match="op 'all_gathr' is unknown"):
+        registry.find("Odd")
+
+
 def variant(**attributes: Any) -> type:
     return type("Odd", (Good,), attributes)
 
