@@ -21,5 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     with own_streams(for_good=arguments is None):
         return guarded(
-            lambda: app(given, prog_name="hccl-py", standalone_mode=False), debug="--debug" in given
+            lambda: app(given, prog_name="hccl-py", standalone_mode=False),
+            debug="--debug" in given,
+            as_json="--json" in given,
         )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 if TYPE_CHECKING:
     from hccl_py.errors import PluginError
@@ -28,17 +29,19 @@ class WrongResultError(Exception):
         self.hint = hint
 
 
-def guarded(command: Callable[[], object], *, debug: bool = False) -> int:
-    """Run a command and return its exit status; nothing but `debug` shows a traceback."""
+def guarded(command: Callable[[], object], *, debug: bool = False, as_json: bool = False) -> int:
+    """Run a command and return its exit status; nothing but `debug` shows a traceback. With
+    `as_json` an error is a document on stdout, too, as its result would be.
+    """
     warnings.showwarning = _show_warning
     notes = _show_notes()
     try:
-        return status_of(command, debug=debug)
+        return status_of(command, debug=debug, as_json=as_json)
     finally:
         logging.getLogger("hccl_py").removeHandler(notes)
 
 
-def status_of(command: Callable[[], object], *, debug: bool = False) -> int:
+def status_of(command: Callable[[], object], *, debug: bool = False, as_json: bool = False) -> int:
     """Run a command, or what a process of its own does for it, and return the exit status."""
     try:
         found = command()
@@ -51,7 +54,7 @@ def status_of(command: Callable[[], object], *, debug: bool = False) -> int:
     except Exception as error:
         if debug:
             _show_traceback(error)
-        status = _explained(error)
+        status = _explained(error, as_json=as_json)
     _flush_or_discard()
     return status
 
@@ -82,32 +85,47 @@ def _show_notes() -> logging.Handler:
     return notes
 
 
-def _explained(error: Exception) -> int:
+class _Explained(NamedTuple):
+    """An error as users read it: the exit status, the sentence, and the way out."""
+
+    status: int
+    message: str
+    hint: str
+
+
+def _explained(error: Exception, *, as_json: bool) -> int:
     """Print the sentence and the hint for an error; return the exit status."""
+    if type(error).__name__ == "Abort":
+        return INTERRUPTED
+    found = _in_words(error)
+    say_error(found.message, found.hint)
+    if as_json and found.status != WRONG:  # a wrong result is on stdout already
+        code = getattr(error, "code", None)
+        words = {"kind": type(error).__name__, "message": found.message, "hint": found.hint}
+        words |= {"code": code} if isinstance(code, str) and code else {}
+        sys.stdout.write(json.dumps({"error": words}, indent=2) + "\n")
+    return found.status
+
+
+def _in_words(error: Exception) -> _Explained:
     from hccl_py.errors import HcclError
 
     if isinstance(error, HcclError):
-        say_error(error.message, error.hint)
-        return USAGE
+        return _Explained(USAGE, error.message, error.hint)
     if isinstance(error, WrongResultError):
-        say_error(str(error), error.hint)
-        return WRONG
+        return _Explained(WRONG, str(error), error.hint)
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
-        say_error("There is not enough memory for this.", "Give fewer ranks or a smaller size.")
-        return USAGE
+        hint = "Give fewer ranks or a smaller size."
+        return _Explained(USAGE, "There is not enough memory for this.", hint)
     if isinstance(error, OSError):
-        say_error(f"{error.strerror or error}.", "--debug shows where it happened.")
-        return USAGE
+        return _Explained(USAGE, f"{error.strerror or error}.", "--debug shows where it happened.")
     if hasattr(error, "format_message"):  # a usage error of any version of typer
-        say_error(_sentence(error.format_message()), _usage_hint(error))
-        return USAGE
-    if type(error).__name__ == "Abort":
-        return INTERRUPTED
-    say_error(
+        return _Explained(USAGE, _sentence(error.format_message()), _usage_hint(error))
+    return _Explained(
+        DEFECT,
         f"internal error: {type(error).__name__}: {error}",
         "This is a defect of hccl-py; --debug shows where. Please report it.",
     )
-    return DEFECT
 
 
 def _sentence(message: str) -> str:

@@ -1,9 +1,22 @@
 """Bad input gets a sentence and a hint on stderr, and exit status 2; never a traceback."""
 
+import json
+import logging
+from types import SimpleNamespace
+
 import pytest
 
 from hccl_py.cli import main
-from hccl_py.cli.errors import DEFECT, USAGE, guarded
+from hccl_py.cli.errors import (
+    DEFECT,
+    USAGE,
+    PipeClosedError,
+    WrongResultError,
+    guarded,
+    say_problems,
+    say_warning,
+)
+from hccl_py.errors import ParameterError, PluginError
 
 CASES = {
     "run": ["Missing argument 'OP|FILE|DIR'", "`hccl-py run --help`"],
@@ -109,6 +122,24 @@ def test_bad_input(command: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert words in captured.err
 
 
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        ("simulate all_gathr", "ParameterError"),
+        ("run all_gather --ranks many", "BadParameter"),
+        ("explain all_gather -d fp33", "NotSupportedError"),
+    ],
+)
+def test_an_error_is_a_document_with_json(
+    command: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command.split(), "--json"]) == USAGE
+    captured = capsys.readouterr()
+    error = json.loads(captured.out)["error"]
+    assert error["kind"] == kind
+    assert captured.err == f"error: {error['message']}\nhint: {error['hint']}\n"
+
+
 def test_more_tasks_than_memory(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,7 +147,6 @@ def test_more_tasks_than_memory(
     for command in ("trace", "run"):
         assert main([command, "all_gather", "--json"]) == USAGE
         captured = capsys.readouterr()
-        assert captured.out == ""
         assert "The program's 172 tasks would take 180355072 MB" in captured.err
 
 
@@ -145,7 +175,7 @@ def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Traceback" in capsys.readouterr().err
 
 
-def failing(error: Exception) -> int:
+def failing(error: BaseException) -> int:
     def command() -> None:
         raise error
 
@@ -169,3 +199,69 @@ def test_lack_of_memory(error: Exception, capsys: pytest.CaptureFixture[str]) ->
 def test_a_full_disk(capsys: pytest.CaptureFixture[str]) -> None:
     assert failing(OSError(28, "No space left on device")) == USAGE
     assert "error: No space left on device." in capsys.readouterr().err
+
+
+class OfTyper(Exception):
+    """A usage error of any version of typer."""
+
+    def __init__(self, message: str, command: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        if command:
+            self.ctx = SimpleNamespace(command=None, command_path=command)
+
+    def format_message(self) -> str:
+        return self.message
+
+
+class Abort(Exception):
+    """What typer raises where its user gives up."""
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (Abort(), 130, ""),
+        (BrokenPipeError(), 141, ""),
+        (PipeClosedError(), 141, ""),
+        (
+            WrongResultError("1 of 2 is wrong.", "Look."),
+            1,
+            "error: 1 of 2 is wrong.\nhint: Look.\n",
+        ),
+        (ParameterError("No.", "Yes."), 2, "error: No.\nhint: Yes.\n"),
+        (ParameterError("No.", ""), 2, "error: No.\n"),
+        (
+            OfTyper("No such\n option", "hccl-py run"),
+            2,
+            "error: No such option.\nhint: `hccl-py run --help` lists what it takes.\n",
+        ),
+        (OfTyper("Which?"), 2, "error: Which?\nhint: `hccl-py --help` lists what it takes.\n"),
+    ],
+)
+def test_every_end_has_a_status(
+    error: BaseException, status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert failing(error) == status
+    assert capsys.readouterr() == ("", said)
+
+
+@pytest.mark.parametrize(("found", "status"), [(None, 0), (0, 0), (1, 1), (3, 3), ("text", 0)])
+def test_a_command_may_say_its_status(found: object, status: int) -> None:
+    assert guarded(lambda: found) == status
+
+
+def test_notes_and_warnings_have_a_form(capsys: pytest.CaptureFixture[str]) -> None:
+    def command() -> None:
+        logging.getLogger("hccl_py.room").info("compiles %s", "this")
+        logging.getLogger("hccl_py.room").debug("says more")
+
+    handlers = list(logging.getLogger("hccl_py").handlers)
+    guarded(command)
+    say_warning("that is old")
+    say_problems([PluginError("mine is broken.", "")])
+    assert capsys.readouterr().err == (
+        "note: compiles this\nwarning: that is old\nwarning: mine is broken.\n"
+    )
+    assert logging.getLogger("hccl_py").handlers == handlers
