@@ -36,10 +36,14 @@ def _executors() -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for executor in sorted(EXECUTORS, key=lambda e: e.__name__):
         found = executor.fidelity
-        own = [f"`{case}`: {at.kind}. {at.deviation}" for case, at in _own(found)]
-        said = " ".join(filter(None, [found.deviation, *own])) or "–"
         op = ", ".join(ops_of(executor()))
-        yield f"| `{executor.__name__}` | {op} | {found.kind} | {said} |"
+        yield f"| `{executor.__name__}` | {op} | {found.kind} | {_said(found, _own(found))} |"
+
+
+def _said(found: Fidelity, cases: Iterable[tuple[str, Fidelity]]) -> str:
+    """Return what deviates, and in which cases."""
+    own = [f"`{case}`: {at.kind}. {at.deviation}" for case, at in cases]
+    return " ".join(filter(None, [found.deviation, *own])) or "–"
 
 
 def _own(found: Fidelity) -> Iterator[tuple[str, Fidelity]]:
@@ -58,7 +62,7 @@ def _words() -> Iterator[str]:
     for op, words in LEVELS.items():
         for word, level in words.items():
             found = level.fidelity
-            yield f"| {op} | `{word}` | {found.kind} | {found.deviation or '–'} |"
+            yield f"| {op} | `{word}` | {found.kind} | {_said(found, found.cases.items())} |"
 
 
 def _sources() -> Iterator[str]:

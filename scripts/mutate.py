@@ -6,11 +6,12 @@
 
 A mutant changes one place: a comparison, a number by one, `and` for `or`, a
 condition, an argument, a statement that is left out. It is made in a copy of the checkout,
-so the working tree stays as it is. Docstrings, annotations, messages of errors and `TYPE_CHECKING`
-blocks are left alone.
+so the working tree stays as it is. Docstrings, annotations, decorators, messages of errors, logging
+and `TYPE_CHECKING` blocks are left alone, and so is the order of arguments where it means nothing.
 
-Tests are those of the module's name in the folder that mirrors it, then the others of that folder.
-The report lists survivors with file, line and change; the status is 1 where the share of killed
+Tests are those of the module's name in the folder that mirrors it, then the others of that folder;
+a mutant that takes far longer than the module itself is killed too. The report lists every mutant
+with file, line and change, and the tests that kill it; the status is 1 where the share of killed
 mutants is below `--least`.
 """
 
@@ -21,10 +22,12 @@ import ast
 import copy
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +59,11 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 }
 
 LEFT_ALONE = (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Assert)
+LOGGING = {"debug", "info", "warning", "warn", "exception"}
+IN_ANY_ORDER = {"min", "max", "gcd", "lcm", "minimum", "maximum"}
+
+SLOWER, AT_LEAST_S = 4, 30
+"""A mutant may take so many times the seconds of the module itself, and these seconds anyway."""
 
 Change = Callable[[ast.AST], None]
 
@@ -64,7 +72,7 @@ class Mutant(NamedTuple):
     """One change of a module: the place of the node among all nodes, and the change."""
 
     path: Path
-    index: int
+    place: int
     line: int
     change: Change
     what: str
@@ -79,16 +87,27 @@ def kept_alone(tree: ast.Module) -> set[int]:
 
     for node in ast.walk(tree):
         is_for_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if is_for_types or is_text or isinstance(node, LEFT_ALONE):
+        if is_for_types or is_unjudged(node) or isinstance(node, LEFT_ALONE):
             leave(node)
         elif isinstance(node, ast.AnnAssign | ast.arg):
             leave(node.annotation)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            leave(node.returns)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            leave(getattr(node, "returns", None))
             for decorator in node.decorator_list:
                 leave(decorator)
     return found
+
+
+def is_unjudged(node: ast.AST) -> bool:
+    """Return True for a statement that is a text, or a message of logging or a warning."""
+    if not isinstance(node, ast.Expr):
+        return False
+    return isinstance(node.value, ast.Constant) or called_name(node.value) in LOGGING
+
+
+def called_name(node: ast.AST) -> str:
+    """Return the last name of a call's function, or nothing."""
+    return ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
 
 
 def set_field(name: str, value: object) -> Change:
@@ -127,15 +146,14 @@ def changes_of(node: ast.AST) -> Iterator[tuple[Change, str]]:
         yield set_field("test", ast.Constant(False)), "never"
     elif isinstance(node, ast.Call) and len(node.args) > 1:
         first, second, *others = node.args
-        if not isinstance(first, ast.Starred) and not isinstance(second, ast.Starred):
+        is_order = ast.dump(first) != ast.dump(second) and called_name(node) not in IN_ANY_ORDER
+        if is_order and not isinstance(first, ast.Starred) and not isinstance(second, ast.Starred):
             yield set_field("args", [second, first, *others]), "two arguments change places"
     if isinstance(node, ast.FunctionDef | ast.For | ast.While | ast.With | ast.If):
         for k, statement in enumerate(node.body):
             if isinstance(statement, ast.Expr | ast.AugAssign) and len(node.body) > 1:
                 rest_of_body = [other for j, other in enumerate(node.body) if j != k]
-                if not (
-                    isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-                ):
+                if not is_unjudged(statement):
                     yield set_field("body", rest_of_body), f"without {ast.unparse(statement):.60}"
 
 
@@ -154,7 +172,7 @@ def text_of(mutant: Mutant) -> str:
     """Return the text of a mutant's module."""
     tree = copy.deepcopy(ast.parse((ROOT / mutant.path).read_text("utf-8")))
     for index, node in enumerate(ast.walk(tree)):
-        if index == mutant.index:
+        if index == mutant.place:
             mutant.change(node)
             break
     return ast.unparse(ast.fix_missing_locations(tree))
@@ -174,40 +192,52 @@ def tests_for(path: Path) -> list[str]:
 
 
 class Runner(NamedTuple):
-    """The copy of the checkout in which tests run, pytest's options, and the limit in seconds."""
+    """The copy of the checkout in which tests run, and pytest's options."""
 
     checkout: Path
     options: list[str]
-    limit_s: int
 
-    def passes(self, tests: list[str]) -> bool:
-        """Return True if all tests pass; a run beyond the limit does not."""
+    def failing(self, tests: list[str], limit_s: float | None = None) -> str:
+        """Return the first test of some files or folders that fails, or the first of them that
+        takes too long, or nothing.
+        """
         roots = [self.checkout, *(self.checkout / name for name in SOURCE_ROOTS)]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, roots))}
-        for test in tests:
-            command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", *self.options]
+        end = time.monotonic() + limit_s if limit_s else None
+        for k, test in enumerate(tests):
+            done_already = [f"--ignore={other}" for other in tests[:k]]
             try:
                 done = subprocess.run(
-                    [*command, *self.options, test],
+                    [*command, *done_already, test],
                     cwd=self.checkout,
                     env=environment,
-                    timeout=self.limit_s,
+                    timeout=end and max(end - time.monotonic(), 1),
                     capture_output=True,
+                    text=True,
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                return False
+                return f"{test}, which takes too long"
             if done.returncode not in (0, 5):  # 5: no test was selected
-                return False
-        return True
+                failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+                return failed[1] if failed else test
+        return ""
 
-    def survives(self, mutant: Mutant, tests: list[str]) -> bool:
-        """Return True if no test fails on a mutant."""
+    def seconds(self, tests: list[str]) -> float:
+        """Return how long tests take without a mutant; they have to pass."""
+        begin = time.monotonic()
+        if test := self.failing(tests):
+            sys.exit(f"{test} fails without a mutant.")
+        return time.monotonic() - begin
+
+    def killer(self, mutant: Mutant, tests: list[str], limit_s: float) -> str:
+        """Return the tests that fail on a mutant, or nothing."""
         target = self.checkout / mutant.path
         original = target.read_text("utf-8")
         target.write_text(text_of(mutant), "utf-8")
         try:
-            return self.passes(tests)
+            return self.failing(tests, limit_s)
         finally:
             target.write_text(original, "utf-8")
 
@@ -220,7 +250,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--tests", nargs="*", help="run these tests, not those that mirror")
     parser.add_argument("--mark", help="pytest's -m, such as 'processes and not long'")
-    parser.add_argument("--limit", type=int, default=300, help="seconds for the tests of a mutant")
     parser.add_argument("--least", type=float, default=0.0, help="percent that must be killed")
     options = parser.parse_args()
     modules = [
@@ -231,22 +260,24 @@ def main() -> int:
     every = [mutant for module in modules for mutant in mutants_of(module)]
     chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
     print(f"seed {options.seed}: {len(chosen)} of {len(every)} mutants")
-    alive = []
+    killed = 0
     with tempfile.TemporaryDirectory() as folder:
         checkout = Path(folder) / "checkout"
-        shutil.copytree(ROOT, checkout, ignore=shutil.ignore_patterns(".venv"))
-        mark = ["-m", options.mark] if options.mark else []
-        runner, passed = Runner(checkout, mark, options.limit), set()
+        shutil.copytree(ROOT, checkout, ignore=shutil.ignore_patterns(".venv", ".git"))
+        for module in {mutant.path for mutant in chosen}:  # a mutant's text has no comments either
+            text = ast.unparse(ast.parse((ROOT / module).read_text("utf-8")))
+            (checkout / module).write_text(text, "utf-8")
+        runner = Runner(checkout, ["-m", options.mark] if options.mark else [])
+        limits: dict[str, float] = {}
         for mutant in chosen:
             tests = options.tests or tests_for(mutant.path)
-            if tuple(tests) not in passed and not runner.passes(tests):
-                sys.exit(f"{' '.join(tests)}: these tests fail, or take over {options.limit} s.")
-            passed.add(tuple(tests))
-            is_alive = runner.survives(mutant, tests)
-            verdict = "alive " if is_alive else "killed"
-            print(f"{verdict}  {mutant.path}:{mutant.line}  {mutant.what}", flush=True)
-            alive += [mutant] * is_alive
-    killed = len(chosen) - len(alive)
+            named = " ".join(tests)
+            if named not in limits:
+                limits[named] = AT_LEAST_S + SLOWER * runner.seconds(tests)
+            killer = runner.killer(mutant, tests, limits[named])
+            verdict = f"killed by {killer}" if killer else "alive"
+            print(f"{mutant.path}:{mutant.line}  {mutant.what}: {verdict}", flush=True)
+            killed += bool(killer)
     share = 100 * killed / max(len(chosen), 1)
     print(f"killed {killed} of {len(chosen)} ({share:.0f} %)")
     return int(share < options.least)

@@ -67,6 +67,8 @@ def compile_simulator() -> None:
     graph = Graph.of(2, *ends, np.array([1, 1]))
     graph.reached(0)
     Spreading("two nodes", graph).spread(*ends)
+    fork = Graph.of(3, np.array([0, 0]), np.array([1, 2]), np.array([1, 1]))
+    Spreading("a fork", fork, np.array([1.0, 2.0])).spread(*ends)
 
 
 def run_in_tiles(program: Program) -> None:

@@ -59,6 +59,7 @@ DEDICATED: dict[str, set[str]] = {
     f"hccl_platform/device/{name}.py": {"torch"}
     for name in ("devices", "issuing", "reductions", "session", "tensor_bytes")
 }
+DEDICATED["hccl_py/program/passing.py"] = {"numba"}
 DEDICATED |= {
     f"hccl_py/trace/screen/{name}.py": {"textual"} for name in ("app", "dialogs", "lanes_view")
 }
@@ -67,7 +68,7 @@ DEDICATED |= {
 # module the import stands. The longest name that fits says in which layer a module is.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "lines", "moved", "printable"),
-    ("clocks.cost", "clocks.stragglers", "documents", "enums", "call.ops", "values"),
+    ("clocks.cost", "clocks.measured", "clocks.stragglers", "documents", "enums", "call.ops", "values"),
     ("call", "plugins.fidelity", "plugins.resources"),
     ("communicator.device_arrays", "program"),
     ("topology",),
@@ -80,8 +81,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("simulator",),
     ("fit", "orchestration.author_errors", "orchestration.entry", "orchestration.record"),
     ("communicator.collectives", "scaffold", "selection", "verifier"),
-    ("communicator.planning", "testing", "trace"),
-    ("tuning",),
+    ("communicator.planning", "numerics", "testing", "trace"),
+    ("numerics.certificates", "numerics.cures", "tuning"),
     ("communicator", "jobs"),
     ("importers",),
     ("", "simulate", "torch", "verify"),

@@ -6,7 +6,7 @@ per executor.
 
 from __future__ import annotations
 
-from hccl_executors.levels import LEVELS, Level, choices, fidelities
+from hccl_executors.levels import GROUPED, LEVELS, Level, choices, fidelities
 from hccl_executors.sources import like_april
 from hccl_executors.staging import PlaneLinks, delivered, request, staged
 from hccl_py.call.ops import OPS
@@ -66,7 +66,7 @@ class AllReduceComm(Flat):
     """
 
     op = "all_reduce"
-    algorithm = f"level0:NA;level1:{choices('all_reduce')}"
+    algorithm = f"level0:NA;level1:{choices('all_reduce')}|{GROUPED}"
     ringed = ("H-D_R", "AHC", "AHC_BROKE")
     fidelity = like_april("coll_all_reduce_comm_executor").with_cases(_words("all_reduce", *ringed))
 

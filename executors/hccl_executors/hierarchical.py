@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hccl_executors.levels import choices, fidelities
+from hccl_executors.levels import GROUPED, choices, fidelities
 from hccl_executors.outer_levels import OuterLevel, all_servers, links
 from hccl_executors.sources import april, like_april
 from hccl_executors.staging import delivered, request, staged
@@ -138,7 +138,7 @@ class AllReduceMeshExecutor(Hierarchical):
     """AllReduce in three phases. In graph mode, scratch where links cannot reduce inline."""
 
     op = "all_reduce"
-    algorithm = f"level0:mesh;level1:{choices('all_reduce')}"
+    algorithm = f"level0:mesh;level1:{choices('all_reduce')}|{GROUPED}"
     fidelity = like_april(
         "coll_all_reduce_mesh_executor", "all_gather_mesh_atomic", "reduce_scatter_mesh_atomic"
     ).with_cases({**REDUCING_IN_TURN, **fidelities("all_reduce"), **JOINING})

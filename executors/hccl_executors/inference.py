@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from hccl_executors.flat import Flat
-from hccl_executors.sources import like_april, like_newest
+from hccl_executors.sources import april, like_april, like_newest, newest
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.slim_ring import (
     MOST,
@@ -21,13 +21,36 @@ from hccl_py.orchestration import Chunks, Plane, Stream
 from hccl_py.plugins.executor import (
     AnyRank,
     BaseExecutor,
+    Fidelity,
     OpParam,
     RankView,
     ResourceRequest,
     Topology,
     Unsuitable,
+    ours,
     require,
+    steps,
 )
+
+_BESIDE = steps(
+    "What is to be added lands at its own place of the other buffer; HCCL's last block lands, and "
+    "is added, where the output begins there.",
+    *april("component/reducer"),
+)
+
+
+def _of_one_server(name: str, line: int, *templates: str) -> Fidelity:
+    """Return the fidelity of an executor whose plane is COMM_LEVEL0 in HCCL, stated in a line."""
+    file = f"310P/{name}"
+    return like_april(file, *templates).with_cases(
+        {
+            "servers": ours(
+                f"HCCL's goes round the ranks of one server and leaves others out: {name}.cc:{line}"
+                " of August 2026 asks for a plane inside servers. Here it goes round all ranks.",
+                *newest(file),
+            )
+        }
+    )
 
 
 class AllReduceRing(Flat):
@@ -35,7 +58,7 @@ class AllReduceRing(Flat):
 
     op = "all_reduce"
     algorithm = "level0:NA;level1:ring"
-    fidelity = like_april("310P/coll_all_reduce_for_310p_ring_executor", "all_reduce_ring")
+    fidelity = _of_one_server("coll_all_reduce_for_310p_ring_executor", 73, "all_reduce_ring")
 
 
 class AllGatherFor310PExecutor(Flat):
@@ -43,7 +66,7 @@ class AllGatherFor310PExecutor(Flat):
 
     op = "all_gather"
     algorithm = "level0:NA;level1:ring"
-    fidelity = like_april("310P/coll_all_gather_for_310p_executor", "all_gather_ring")
+    fidelity = _of_one_server("coll_all_gather_for_310p_executor", 49, "all_gather_ring")
 
 
 class ReduceScatterRing(Flat):
@@ -51,7 +74,9 @@ class ReduceScatterRing(Flat):
 
     op = "reduce_scatter"
     algorithm = "level0:NA;level1:ring"
-    fidelity = like_april("310P/coll_reduce_scatter_for_310p_ring_executor", "reduce_scatter_ring")
+    fidelity = _of_one_server(
+        "coll_reduce_scatter_for_310p_ring_executor", 50, "reduce_scatter_ring"
+    ).with_cases({"local_reduce": _BESIDE})
 
 
 class BroadCastCommFor310P(Flat):
@@ -59,7 +84,7 @@ class BroadCastCommFor310P(Flat):
 
     op = "broadcast"
     algorithm = "level0:NA;level1:ring"
-    fidelity = like_april("310P/coll_broadcast_for_310p_comm_executor", "broadcast_ring")
+    fidelity = _of_one_server("coll_broadcast_for_310p_comm_executor", 32, "broadcast_ring")
 
 
 _SLIM: dict[str, Callable[[Stream, Plane, Chunks], None]] = {
@@ -110,4 +135,4 @@ class ReduceScatterSlimRing(SlimRing):
         "310P/coll_reduce_scatter_slim_ring_for_310p_executor",
         "reduce_scatter_slim_ring",
         "component/reducer",
-    )
+    ).with_cases({"local_reduce": _BESIDE})

@@ -7,11 +7,18 @@ trees where data is small, as HCCL's does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from hccl_executors.sources import april, like_april, like_newest
 from hccl_executors.staging import PlaneLinks
 from hccl_executors.templates import ahc, nb, nhr, nhr_v1, rhd, ring
+from hccl_executors.templates.ahc_slots import (
+    ahc_broke_all_gather,
+    ahc_broke_reduce_scatter,
+    slot_peers_between,
+    slot_peers_inside,
+)
 from hccl_py.orchestration import Plane, Region, Stream
 from hccl_py.orchestration.plane import PlaneView
 from hccl_py.plugins.executor import Fidelity, ours, steps
@@ -58,7 +65,7 @@ class Level(NamedTuple):
 
 def _nhr_all_reduce(stream: Stream, plane: Plane, work: Region, *, meeting: bool) -> None:
     if work.size <= nhr.ONE_SHOT_ALL_REDUCE:
-        nhr.nhr_all_reduce_one_shot(stream, plane, work)
+        nhr.nhr_all_reduce_one_shot(stream, plane, work, meeting=meeting)
     else:
         nhr.nhr_all_reduce(stream, plane, work, meeting=meeting)
 
@@ -67,15 +74,19 @@ def _rhd_links(plane: PlaneView, root: int) -> Pattern:
     return rhd.rhd_pattern(root)
 
 
-def _ahc_level(template: Callable[..., None], file: str, *, broke: bool = False) -> Level:
+def _ahc_level(
+    template: Callable[..., None], file: str, *peers: Callable[[tuple[int, ...]], Pattern]
+) -> Level:
+    """Return a level over groups; `peers` make its patterns inside of them and between them."""
+
     def run(stream: Stream, plane: Plane, work: Region) -> None:
         template(stream, plane, work, ahc.cut_groups(plane.groups))
 
     def inside(plane: PlaneView, root: int) -> Pattern:
-        return ahc.ahc_peers_inside(ahc.cut_groups(plane.groups), broke)
+        return peers[0](ahc.cut_groups(plane.groups))
 
     def between(plane: PlaneView) -> Pattern:
-        return ahc.ahc_peers_between(ahc.cut_groups(plane.groups), broke)
+        return peers[1](ahc.cut_groups(plane.groups))
 
     fidelity = like_newest(
         file,
@@ -87,13 +98,20 @@ def _ahc_level(template: Callable[..., None], file: str, *, broke: bool = False)
 
 
 def _scattered(*files: str, deviation: str = "") -> Fidelity:
-    left_out = (
+    left_out = steps(
         "Of 7, 11, 13, 14, 15, 19 and some more ranks HCCL's also send slices that the sender does "
-        "not have, which would be READ_UNDEFINED; they are not read, and are left out."
+        "not have, which would be READ_UNDEFINED; they are not read, and are left out.",
+        *april(*files),
     )
-    return steps(f"{left_out} {deviation}".rstrip(), *april(*files))
+    found = steps(deviation, *april(*files)) if deviation else like_april(*files)
+    return found.with_cases({"uneven_tree": left_out})
 
 
+_SLOT_PEERS = (slot_peers_inside, slot_peers_between)
+_AHC_OF_SLOTS = ours(
+    "AHC_BROKE runs. HCCL's takes AHC for servers of one device in superpods that differ, and cuts "
+    "all slots of a group together."
+)
 _TRANSFERS = ("component/sender", "component/reducer")
 _RHD = "recursive_halvingdoubling_base"
 _NHR_V1 = "nonuniform_hierarchical_ring_v1_base"
@@ -108,6 +126,10 @@ LEVELS: dict[str, dict[str, Level]] = {
         ),
         "NB": Level(nb.nb_all_gather, like_april("all_gather_nb"), "nhr"),
         "H-D_R": Level(rhd.rhd_all_gather, like_april("all_gather_recursive_hd", _RHD), "rhd"),
+        "AHC": _ahc_level(ahc_broke_all_gather, "all_gather_ahc", *_SLOT_PEERS)._replace(
+            fidelity=_AHC_OF_SLOTS
+        ),
+        "AHC_BROKE": _ahc_level(ahc_broke_all_gather, "all_gather_ahc_broke", *_SLOT_PEERS),
     },
     "reduce_scatter": {
         "ring": Level(
@@ -123,6 +145,10 @@ LEVELS: dict[str, dict[str, Level]] = {
         "H-D_R": Level(
             rhd.rhd_reduce_scatter, like_april("reduce_scatter_recursive_hd", _RHD), "rhd"
         ),
+        "AHC": _ahc_level(ahc_broke_reduce_scatter, "reduce_scatter_ahc", *_SLOT_PEERS)._replace(
+            fidelity=_AHC_OF_SLOTS
+        ),
+        "AHC_BROKE": _ahc_level(ahc_broke_reduce_scatter, "reduce_scatter_ahc_broke", *_SLOT_PEERS),
     },
     "all_reduce": {
         "ring": Level(ring.ring_all_reduce, like_april("all_reduce_ring", *_TRANSFERS), "ring"),
@@ -138,8 +164,15 @@ LEVELS: dict[str, dict[str, Level]] = {
         ),
         "NB": Level(nb.nb_all_reduce, like_april("all_reduce_nb", *_TRANSFERS), "nhr"),
         "H-D_R": Level(rhd.rhd_all_reduce, like_april("all_reduce_recursive_hd", _RHD), "rhd"),
-        "AHC": _ahc_level(ahc.ahc_all_reduce, "all_reduce_ahc"),
-        "AHC_BROKE": _ahc_level(ahc.ahc_broke_all_reduce, "all_reduce_ahc_broke", broke=True),
+        "AHC": _ahc_level(
+            ahc.ahc_all_reduce, "all_reduce_ahc", ahc.ahc_peers_inside, ahc.ahc_peers_between
+        ),
+        "AHC_BROKE": _ahc_level(
+            ahc.ahc_broke_all_reduce,
+            "all_reduce_ahc_broke",
+            partial(ahc.ahc_peers_inside, broke=True),
+            partial(ahc.ahc_peers_between, broke=True),
+        ),
     },
     "broadcast": {
         "H-D_R": Level(
@@ -195,9 +228,17 @@ LEVELS: dict[str, dict[str, Level]] = {
 """By op, then by HCCL_ALGO's word; the first one is the default."""
 
 
-def choices(op: str, *without: str) -> str:
-    """Return the algorithms of an op as executors format_value them, the default first."""
-    return "|".join(name for name in LEVELS[op] if name not in without)
+GROUPED = "AHC|AHC_BROKE"
+"""Algorithms over groups of a plane: those of all_reduce, as executors format_value them."""
+
+
+def choices(op: str, *without: str, first: str = "") -> str:
+    """Return the algorithms of an op on any plane as executors format_value them, the default
+    first: `first`, which HCCL's executor takes for words that it does not know.
+    """
+    found = [name for name, level in LEVELS[op].items() if level.between is None]
+    kept = [name for name in found if name not in without]
+    return "|".join(sorted(kept, key=lambda name: name != first))
 
 
 def fidelities(*ops: str) -> dict[str, Fidelity]:

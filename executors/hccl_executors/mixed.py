@@ -13,7 +13,7 @@ from dataclasses import replace
 from hccl_executors.hierarchical import REDUCING_IN_TURN, ROOTLESS, Hierarchical
 from hccl_executors.levels import LEVELS
 from hccl_executors.outer_levels import OuterLevel, all_servers
-from hccl_executors.sources import april, like_april
+from hccl_executors.sources import like_april
 from hccl_executors.staging import staged
 from hccl_executors.templates.mesh_peers import empty_copy, exchange_acks, peer_assignments
 from hccl_executors.templates.mesh_reduce import mesh_reduce_scatter_in_turn
@@ -31,7 +31,6 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     ours,
     require,
-    steps,
 )
 from hccl_py.plugins.fidelity import joined
 from hccl_py.values import RankInt
@@ -54,16 +53,7 @@ class AllReduceMixExecutor(Hierarchical):
         "coll_all_reduce_mix_executor",
         "all_gather_mesh_atomic",
         "reduce_scatter_mesh_atomic",
-    ).with_cases(
-        {
-            **REDUCING_IN_TURN,
-            "servers": steps(
-                "Up to 256 KiB for a device, HCCL's barrier behind the steps of a tree goes over a "
-                "link that is not there; it is left out.",
-                *april("reduce_nhr_oneshot"),
-            ),
-        }
-    )
+    ).with_cases(REDUCING_IN_TURN)
 
 
 class BroadCastMixExecutor(Hierarchical):

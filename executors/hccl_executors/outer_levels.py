@@ -5,11 +5,10 @@ outside and back:
 
     all_reduce   reduce-scatter on all planes but the last, all-reduce there, all-gather
     broadcast    scatter from the root, broadcast on the last plane, all-gather
-    reduce       reduce-scatter, reduce on the last plane, gather at the root
+    reduce       reduce-scatter, reduce on the last plane, gather in the root's superpod
 
 So all ranks share what crosses the last plane, the slowest. With one plane it is the op itself. As
-in HCCL, all superpods scatter and gather, though only what the root's do is read: they scatter from
-the root's index, and gather at the first one.
+in HCCL, all superpods scatter from the root's index, though only what the root's does is read.
 """
 
 from __future__ import annotations
@@ -92,7 +91,8 @@ def reduce(outer_levels: Sequence[OuterLevel], work: Region, root: int) -> None:
     chunks = work.split(first.plane.size)
     first.run("reduce_scatter", chunks)
     reduce(others, chunks[first.plane.id], root)
-    first.run("gather", chunks, root if holds_root([outer.plane for outer in others], root) else 0)
+    if holds_root([outer.plane for outer in others], root):
+        first.run("gather", chunks, root)
 
 
 def holds_root(planes: Sequence[Plane], root: int) -> bool:
@@ -110,11 +110,3 @@ def links(op: str, planes: Sequence[tuple[PlaneView, str]], root: int) -> list[P
                 if asked not in found:
                     found.append(asked)
     return found
-
-
-def words(*ops: str, without: Sequence[str] = ()) -> str:
-    """Return the algorithms that all of these ops have, as executors format_value them."""
-    first, *others = (LEVELS[op] for op in ops)
-    return "|".join(
-        word for word in first if word not in without and all(word in table for table in others)
-    )

@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -17,6 +18,7 @@ from hccl_py.enums import Mode
 from hccl_py.errors import ConfigError, NotSupportedError
 
 if TYPE_CHECKING:
+    from hccl_py.call.op_param import OpParam
     from hccl_py.topology.presets import Product
     from hccl_py.topology.topology import Topology
 
@@ -172,6 +174,10 @@ class Config(BaseModel):
             inter_hccs=topology.inter_hccs and not self.inter_hccs_disable,
             intra_roce=topology.intra_roce if roce is None and pcie is None else bool(roce),
         )
+
+    def ordered(self, op: OpParam) -> OpParam:
+        """Return the call with sums in a fixed order where HCCL_DETERMINISTIC demands it."""
+        return replace(op, deterministic=op.reduce is not None and self.deterministic != "false")
 
     def wait_seconds(self, product: Product) -> float | None:
         """Return the seconds that a wait for a notify may take on a product; None: for ever.

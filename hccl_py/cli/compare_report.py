@@ -7,14 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hccl_py.cli.output import Bar, Screen, table
+from hccl_py.cli.accuracy import TimeAccuracy, line_of_calls
+from hccl_py.cli.output import Bar, Screen, counted, table
 from hccl_py.cli.request import CallRequest, checked_model
 from hccl_py.cli.sizes import row_sizes
 from hccl_py.cli.streams import say
 from hccl_py.documents.disk import check_place, write_file
 from hccl_py.documents.kind import PAGE
 from hccl_py.errors import ParameterError
-from hccl_py.trace.units import format_size, format_time
+from hccl_py.trace.units import format_size
 from hccl_py.tuning.chart import chart
 from hccl_py.tuning.compare import EFFORT_S, Comparison, Row, compare
 from hccl_py.tuning.pictures import PNG, check_drawing, page, png, subtitle_of, title_of
@@ -129,7 +130,10 @@ def document_of(found: Comparison) -> dict[str, Any]:
         "network": found.point.network,
         "slow": list(found.point.slow),
         "clock": "model",
-        "rows": [_row(row) for row in found.rows],
+        "accuracy": [
+            {"bytes": size, **_accuracy(found, size).document()} for size in found.by_size
+        ],
+        "rows": [_row(found, row) for row in found.rows],
         "left_out": [
             {
                 "executor": one.candidate.executor,
@@ -144,7 +148,11 @@ def document_of(found: Comparison) -> dict[str, Any]:
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _accuracy(found: Comparison, size: int) -> TimeAccuracy:
+    return TimeAccuracy(found.point.cost, found.accuracy(size))
+
+
+def _row(found: Comparison, row: Row) -> dict[str, Any]:
     outcome = row.outcome
     return {
         "bytes": row.bytes,
@@ -159,6 +167,8 @@ def _row(row: Row) -> dict[str, Any]:
         "lower_bound_us": outcome.lower_bound_us,
         "times_bound": row.times_bound,
         "is_winner": row.is_winner,
+        "is_tied": found.ties(row),
+        "is_at_floor": found.is_at_floor(row),
         "is_hccl": row.candidate.is_hccl,
         "fidelity": row.candidate.fidelity.kind,
         "tasks": outcome.tasks,
@@ -176,7 +186,9 @@ def show(found: Comparison, *, every: bool) -> None:
         say()
         for line in chart(found, screen.console.width, unicode=screen.unicode):
             say(line)
-    for line in [""] * bool(found.remarks) + found.remarks:
+    say()
+    say(f"accuracy: {line_of_calls([_accuracy(found, size) for size in found.by_size])}")
+    for line in found.remarks:
         say(line)
 
 
@@ -190,8 +202,15 @@ def _winners(found: Comparison) -> Table:
         rules, ratio = found.hccl.get(size), found.cost_of_rules(size)
         chosen = ("not timed", "", "")
         if rules is not None:
-            chosen = (_rules(rules), format_time(rules.time_us), f"{ratio:.2f}x" if ratio else "")
-        shown.add_row(*_cells(best), *chosen)
+            shorter = _accuracy(found, size)
+            times = f"{shorter.number(ratio, 2)}x" if ratio else ""
+            told = "tie" if found.ties(rules) else times
+            chosen = (_rules(rules), shorter.microseconds(rules.time_us), told)
+        size_text, name, fidelity, *numbers = _cells(found, best)
+        if found.is_at_floor(best):
+            level = sum(map(found.is_at_floor, found.by_size[size]))
+            name, fidelity = f"at the call's floor: {counted(level, 'candidate')}", ""
+        shown.add_row(size_text, name, fidelity, *numbers, *chosen)
     return shown
 
 
@@ -202,9 +221,10 @@ def _candidates(found: Comparison) -> Table:
     for row in found.rows:
         marks = [
             *(["fastest"] if row.is_winner else []),
+            *(["tie"] if found.ties(row) else []),
             *(["HCCL's rules"] if row.candidate.is_hccl else []),
         ]
-        shown.add_row(*_cells(row), ", ".join(marks))
+        shown.add_row(*_cells(found, row), ", ".join(marks))
     return shown
 
 
@@ -223,13 +243,13 @@ def _table(name: str) -> Table:
     return shown
 
 
-def _cells(row: Row) -> tuple[str, str, str, str, str, str]:
-    bound = row.times_bound
+def _cells(found: Comparison, row: Row) -> tuple[str, str, str, str, str, str]:
+    bound, shorter = row.times_bound, _accuracy(found, row.bytes)
     return (
         format_size(row.bytes),
         row.candidate.name,
         row.candidate.fidelity.kind,
-        format_time(row.time_us),
-        f"{row.outcome.busbw_gbps:.2f}",
-        "" if bound is None else f"{bound:.2f}",
+        shorter.microseconds(row.time_us),
+        shorter.number(row.outcome.busbw_gbps or 0.0, 2),
+        "" if bound is None else shorter.number(bound, 2),
     )

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from hccl_py.cli.accuracy import TimeAccuracy
 from hccl_py.cli.call import describe_topology, document_of_plan
-from hccl_py.cli.options import CallOptions, Sizes
+from hccl_py.cli.options import CallOptions, Sizes, TimeModel
 from hccl_py.cli.output import counted, facts, format_levels
-from hccl_py.cli.request import CallRequest
+from hccl_py.cli.request import CallRequest, checked_model
 from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.communicator.planning import Plan
 from hccl_py.enums import Mode
@@ -75,6 +76,7 @@ class Explanation:
             "tag": selection.tag,
             "ruleset": selection.ruleset,
             "source": selection.source or None,
+            "accuracy": self._accuracy.document(),
             "against": None if self.against is None else self.against.document(),
             "reasons": list(selection.reasons),
             "rejected": [{"executor": r.executor, "reason": r.reason} for r in selection.rejected],
@@ -120,7 +122,14 @@ class Explanation:
         yield "memory", [f"{format_size(self._memory_bytes)} bytes at the rank that needs most"]
         tasks, rounds = counted(program.task_count, "task"), counted(program.rounds, "round")
         yield "program", [f"{tasks} in {rounds}"]
+        yield "accuracy", [f"of model times: {self._accuracy.line}"]
         yield "unused", self._unused[:_SHOWN_UNUSED]
+
+    @cached_property
+    def _accuracy(self) -> TimeAccuracy:
+        """The accuracy of times of the product's cost model."""
+        model = checked_model(TimeModel(), self.request.topology)
+        return TimeAccuracy.of(self.request, self.plan.program, self.plan.op, model)
 
     def _rejected(self) -> list[str]:
         """Return executors of the device's table that are not taken, and how many more."""

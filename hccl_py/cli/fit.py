@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hccl_py.cli.grouping import changed, grouped
-from hccl_py.cli.options import COST, IMPLEMENTED_OP, NETWORK, CallOptions, Output, here, option
+from hccl_py.cli.options import (
+    COST,
+    IMPLEMENTED_OP,
+    NETWORK,
+    CallOptions,
+    Output,
+    here,
+    one_of,
+    option,
+)
+
+if TYPE_CHECKING:
+    from hccl_py.clocks.measured import Kind
+
+_KINDS: dict[str, Kind] = {
+    "hardware": "hardware",
+    "vendor simulation": "vendor simulation",
+    "vendor-simulation": "vendor simulation",
+    "document": "document",
+}
 
 
 @grouped
@@ -44,6 +63,26 @@ def command(
             "them have one value.",
         ),
     ] = None,
+    leave_out: Annotated[
+        str | None,
+        option(
+            "--leave-out",
+            "COLUMN",
+            "Fit again without each group of rows that are alike in a column, such as group or op, "
+            "and show how well the others predict it.",
+        ),
+    ] = None,
+    source: Annotated[
+        str, option("--source", "TEXT", "Where the times come from, for people.")
+    ] = "",
+    times_are: Annotated[
+        str,
+        option(
+            "--times-are",
+            "KIND",
+            "What took the times: hardware, or a vendor simulation; a document that states them.",
+        ),
+    ] = "hardware",
     out: Annotated[
         str | None, option("--out", "FILE", "Write the cost model, as .json or .yaml.")
     ] = None,
@@ -55,13 +94,15 @@ def command(
     and finds the cost model whose simulated times come nearest. What a log's command line says (op,
     -d, -o, -r, -p and mpirun's -n) needs no option.
     """
-    from hccl_py.cli.fit_report import FitReport, read_groups
+    from hccl_py.cli.fit_report import FitReport
+    from hccl_py.cli.measured_calls import read_groups
     from hccl_py.cli.output import Screen, print_json
     from hccl_py.cli.request import network_named
     from hccl_py.clocks.cost_files import write_cost
 
-    kind = network_named(network)
-    report = FitReport.of(read_groups(measured, call), base, kind, parameters)
+    view, kind = network_named(network), one_of("--times-are", times_are, _KINDS)
+    groups = read_groups(measured, call)
+    report = FitReport.of(groups, base, view, parameters, leave_out).judged(kind, source, leave_out)
     if out is not None:
         write_cost(out, report.fit.cost)
     if output.json:

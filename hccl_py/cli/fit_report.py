@@ -1,37 +1,29 @@
-"""The measured times that `hccl-py fit` reads, and its report: times beside the model's, parameters
-with their errors, and parameters that the times do not tell apart.
+"""The report of `hccl-py fit`: times beside the model's, parameters with their errors and the times
+that tell them, parameters that the times do not tell apart, and errors of groups left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, get_type_hints
+from itertools import combinations, groupby, pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hccl_py.call.call_spec import CallSpec
-from hccl_py.cli.call import describe_topology
-from hccl_py.cli.options import CallOptions, ProgramOptions
+from hccl_py.cli.measured_calls import MeasuredCall, TimesGroup
 from hccl_py.cli.output import table
-from hccl_py.cli.request import CallRequest, Request, describe_op, spec_of
-from hccl_py.cli.sources import request_of
 from hccl_py.clocks.cost import CostModel
 from hccl_py.clocks.cost_files import find_cost
-from hccl_py.communicator.planning import Plan
-from hccl_py.documents.disk import format_path
-from hccl_py.errors import ParameterError
-from hccl_py.fit.fit import Fit
-from hccl_py.fit.logs.hccl_test import LogTable
-from hccl_py.fit.logs.logged_calls import logged_call
-from hccl_py.fit.logs.measured import read_log
-from hccl_py.fit.logs.time_lists import TimedRow, is_list, read_list
+from hccl_py.clocks.engines import engine_of
+from hccl_py.clocks.measured import Kind, MeasuredSet
+from hccl_py.errors import ParameterError, did_you_mean
+from hccl_py.fit.fit import Estimate, Fit
+from hccl_py.fit.leaving_out import LeftOut, held_out_errors, leave_out
 from hccl_py.fit.parameters import TimedCall
 from hccl_py.fit.prediction import fit_and_predict, parse_parameters, program_parameters
 from hccl_py.simulator.entry import Network
-from hccl_py.topology import Topology
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -40,135 +32,14 @@ if TYPE_CHECKING:
 _COUNTS_LESS = 0.5
 """Weight below which a time is said to be far off."""
 
-_NOT_IN_LISTS = ("op", "minbytes", "platform", "wire", "device")
-"""Options of a call that a list of times has by another name, or not at all."""
+_TELLS = 0.1
+"""The share of what is known about a parameter from which a time is named."""
 
+_MANY = 200
+"""Rows of a group from which those of one call share a line."""
 
-@dataclass(frozen=True)
-class TimedPlan:
-    """A measured time that counts, the plan and topology that it is of, and its name in a list."""
-
-    line: int
-    bytes: int
-    time_us: float
-    plan: Plan
-    topology: Topology
-    name: str = ""
-    held_out: bool = False
-
-
-@dataclass(frozen=True)
-class TimesGroup:
-    """The times of a table or a list, in `where`: heads for people, facts for documents, and rows
-    that do not count, by line, bytes and reason.
-    """
-
-    where: str
-    heads: tuple[str, ...]
-    facts: dict[str, Any]
-    samples: tuple[TimedPlan, ...]
-    left_out: tuple[tuple[int, int, str], ...]
-    product: str
-    is_list: bool
-
-
-def read_groups(files: Sequence[str], call: CallOptions) -> list[TimesGroup]:
-    """Read all files, and record the calls that were measured."""
-    groups: list[TimesGroup] = []
-    logs = [name for name in files if not is_list(name)]
-    groups += _of_tables([table for log in logs for table in read_log(log)], call)
-    lists = [name for name in files if is_list(name)]
-    groups += [_of_list(name, read_list(name, _kinds(), call.op), call) for name in lists]
-    return groups
-
-
-def _kinds() -> dict[str, type]:
-    """Return the types of the options that a row of a list may have: int, bool or str."""
-    kinds: dict[str, type] = {}
-    for name, hint in get_type_hints(CallOptions).items():
-        if name not in _NOT_IN_LISTS:
-            members = getattr(hint, "__args__", (hint,))
-            kinds[name] = next((kind for kind in (bool, int) if kind in members), str)
-    return kinds
-
-
-def _of_list(name: str, rows: Sequence[TimedRow], call: CallOptions) -> TimesGroup:
-    """Record the calls of a list; equal ones are recorded once, and what a row leaves out is as
-    `call` says.
-    """
-    known = {field.name: getattr(call, field.name) for field in fields(CallOptions)}
-    requests: dict[ProgramOptions, Request] = {}
-    plans: dict[tuple[ProgramOptions, str | None], Plan] = {}
-    samples = []
-    for row in rows:
-        options = ProgramOptions(**{**known, **row.options})
-        of_any_size = replace(options, minbytes=None)
-        if of_any_size not in requests:
-            requests[of_any_size] = request_of(options)
-        request = requests[of_any_size]
-        key = of_any_size, options.minbytes
-        if key not in plans:
-            request = request_of(options)
-            plans[key] = request.plan(request.op(request.minbytes))
-        size = request.data_size(plans[key].op)
-        plan, topology = plans[key], request.topology
-        samples.append(
-            TimedPlan(row.line, size, row.time_us, plan, topology, row.name, row.held_out)
-        )
-    if not samples:
-        raise ParameterError(
-            f"{format_path(name)} has no measured time.", "Write a row for each program."
-        )
-    topology = samples[0].topology
-    where, count = format_path(name), f"{len(samples)} measured times"
-    return TimesGroup(
-        where, (f"{where}: {count}",), {}, tuple(samples), (), topology.product.name, True
-    )
-
-
-def _of_tables(tables: Sequence[LogTable], call: CallOptions) -> Iterator[TimesGroup]:
-    """Record the calls of the rows that count."""
-    for log, request in zip(tables, _requests(tables, call), strict=True):
-        samples = tuple(
-            TimedPlan(row.line, row.bytes, row.time_us, plan, request.topology)
-            for row in log.rows
-            if not row.why_not
-            for plan in (request.plan(request.op(row.bytes)),)
-        )
-        op = samples[0].plan.op if samples else request.op(request.minbytes)
-        head = f"{log.where}: {describe_op(op)} {op.dtype.value}, {op.mode.value}"
-        facts = {
-            "op": request.operator.name,
-            "ranks": request.topology.size,
-            "topology": request.topology.description,
-            "dtype": request.spec.dtype,
-        }
-        left_out = tuple((row.line, row.bytes, row.why_not) for row in log.rows if row.why_not)
-        heads = (head, describe_topology(request.topology))
-        product = request.topology.product.name
-        yield TimesGroup(log.where, heads, facts, samples, left_out, product, False)
-
-
-def _requests(tables: Sequence[LogTable], call: CallOptions) -> list[CallRequest]:
-    """Return the call of each table; equal calls are one request, so that they share plans."""
-    for option, value in (("-b", call.minbytes), ("--counts", call.counts)):
-        if value is not None and tables:
-            raise ParameterError("The log says the sizes.", f"Leave {option} out.")
-    known, made = spec_of(call), dict[CallSpec, CallRequest]()
-    requests = []
-    for log in tables:
-        spec = logged_call(log, known)
-        if spec not in made:
-            made[spec] = CallRequest(call, spec=spec)
-        request, ranks = made[spec], made[spec].topology.size
-        if log.command is not None and log.command.ranks not in (None, ranks):
-            raise ParameterError(
-                f"{log.where}: the command has {log.command.ranks} ranks, "
-                f"the options make {ranks}.",
-                "Leave --ranks out, or give --servers and --devices that are as many.",
-            )
-        requests.append(request)
-    return requests
+_COLUMNS = ("group", "op", "executor", "name")
+"""What rows can be left out by."""
 
 
 @dataclass(frozen=True)
@@ -179,27 +50,41 @@ class FitReport:
 
     groups: Sequence[TimesGroup]
     base: CostModel
-    network: str
+    network: Network
     fit: Fit
     model_us: tuple[float, ...]
     weights: tuple[float, ...]
+    without: tuple[LeftOut, ...] = ()
 
     @staticmethod
     def of(
-        groups: Sequence[TimesGroup], base: str | None, network: Network, parameters: str | None
+        groups: Sequence[TimesGroup],
+        base: str | None,
+        network: Network,
+        parameters: str | None,
+        leave: str | None = None,
     ) -> FitReport:
-        """Fit the samples that are not held out, and predict the others."""
+        """Fit the samples that are not held out, and predict the others; fit again without each of
+        the groups that the column `leave` makes.
+        """
         product = groups[0].product
         model = CostModel.of(product) if base is None else find_cost(base, product)
         samples = [sample for group in groups for sample in group.samples]
-        calls = [TimedCall(s.plan.program, s.topology, s.time_us) for s in samples]
+        calls = [TimedCall(s.program, s.topology, s.time_us) for s in samples]
         held_out = [s.held_out for s in samples]
         asked = None if parameters is None else parse_parameters(parameters)
         if asked is None and any(group.is_list for group in groups):
             learned = [call for call, is_out in zip(calls, held_out, strict=True) if not is_out]
             asked = program_parameters(learned, network)
         found = fit_and_predict(calls, held_out, model, asked, network)
-        return FitReport(groups, model, network, found.fit, found.model_us, found.weights)
+        without: tuple[LeftOut, ...] = ()
+        if leave is not None:
+            names = [_group_of(s, leave) for s in samples]
+            learned_of = [
+                (c, n) for c, n, is_out in zip(calls, names, held_out, strict=True) if not is_out
+            ]
+            without = tuple(leave_out(learned_of, model, asked, network, found.fit.cost))
+        return FitReport(groups, model, network, found.fit, found.model_us, found.weights, without)
 
     @cached_property
     def _places(self) -> list[list[int]]:
@@ -208,7 +93,7 @@ class FitReport:
         return [list(range(first, last)) for first, last in pairwise(begins)]
 
     @cached_property
-    def _samples(self) -> list[TimedPlan]:
+    def _samples(self) -> list[MeasuredCall]:
         return [sample for group in self.groups for sample in group.samples]
 
     @cached_property
@@ -231,6 +116,10 @@ class FitReport:
                     "value": e.value,
                     "standard_error": e.error,
                     "base": e.parameter.of(self.base),
+                    "decided_by": [
+                        {"time": self._learned[k].title, "share": share}
+                        for k, share in e.decided_by
+                    ],
                 }
                 for e in self.fit.estimates
             ],
@@ -245,7 +134,13 @@ class FitReport:
             "rms_deviation": self._rms(fitted),
             "cost": self.fit.cost.model_dump(),
         }
-        return found | ({"held_out_rms_deviation": self._rms(held_out)} if held_out else {})
+        right, pairs = self._order()
+        found["order"] = {"right": right, "pairs": pairs}
+        if held_out:
+            found["held_out_rms_deviation"] = self._rms(held_out)
+        if self.without:
+            found["without"] = [one.document() for one in self.without]
+        return found
 
     def _group(self, number: int) -> dict[str, Any]:
         group = self.groups[number]
@@ -264,13 +159,45 @@ class FitReport:
             "line": s.line,
             **({"name": s.name, "held_out": s.held_out} if group.is_list else {}),
             "bytes": s.bytes,
-            "executor": s.plan.selection.executor,
-            "algorithm": dict(s.plan.selection.algorithm),
+            "executor": s.executor,
+            "algorithm": dict(s.algorithm),
             "measured_us": s.time_us,
             "model_us": self.model_us[k],
             "deviation": self.deviations[k],
             "weight": self.weights[k],
         }
+
+    def judged(self, kind: Kind, source: str, column: str | None) -> FitReport:
+        """Return the report with what the model was held to in the model."""
+        measured = (self._measured_set(kind, source, column),)
+        cost = self.fit.cost.model_copy(update={"measured": measured})
+        return replace(self, fit=replace(self.fit, cost=cost))
+
+    def _measured_set(self, kind: Kind, source: str, column: str | None) -> MeasuredSet:
+        """Return what the model was held to, for its file: the errors of groups left out, else of
+        the rows that were held out.
+        """
+        errors = [d for one in self._counted for d in one.deviations]
+        how = f"each {column} left out, but for those that alone tell a parameter"
+        if not self.without:
+            errors, how = [self.deviations[k] for k in self._split()[1]], "rows held out"
+        sizes, samples = [s.bytes for s in self._samples], self._samples
+        engines = {engine_of(s.program, s.topology) for s in samples} - {""}
+        return MeasuredSet(
+            what=f"{len(samples)} times",
+            kind=kind,
+            source=source,
+            ops=tuple(sorted({s.op for s in samples})),
+            bytes=(min(sizes), max(sizes)),
+            ranks=tuple(sorted({s.topology.size for s in samples})),
+            engines=tuple(sorted(engines)),
+            protocols=tuple(sorted({s.program.protocol for s in samples} - {""})),
+            network=self.network,
+            points=len(samples),
+            fitted=True,
+            how=how if errors else "",
+            held_out=held_out_errors(errors) if errors else None,
+        )
 
     def drawing(self) -> Iterator[RenderableType]:
         """Yield the parts of the text for people."""
@@ -287,25 +214,77 @@ class FitReport:
         yield f"deviations: {self._summary(fitted)}"
         if held_out:
             yield f"held out:   {self._summary(held_out)}"
+        right, pairs = self._order()
+        if pairs:
+            yield f"order:      {right} of {pairs} pairs of programs of one op and size"
+        yield from self._left_out_groups()
 
     def _rows(self, group: TimesGroup, places: Sequence[int]) -> Table:
-        last = ("call",) if group.is_list else ("executor",)
+        last: tuple[str, ...] = ("call",) if group.is_list else ("executor",)
+        rows = [[k] for k in places]
+        if len(places) > _MANY:
+            rows, last = self._by_call(places), ("rows", *last)
         shown = table("bytes", "measured us", "model us", "deviation", left=last)
-        for k in places:
-            s = self._samples[k]
+        for some in rows:
+            s, k = self._samples[some[0]], some[0]
             far = " *" if self.weights[k] < _COUNTS_LESS else ""
-            shown.add_row(
+            measured = float(np.median([self._samples[j].time_us for j in some]))
+            cells = [
                 str(s.bytes),
-                f"{s.time_us:.2f}",
+                f"{measured:.2f}",
                 f"{self.model_us[k]:.2f}",
-                f"{self.deviations[k]:+.1%}{far}",
-                self._call(s) if group.is_list else _executor(s),
-            )
+                f"{measured / self.model_us[k] - 1 if self.model_us[k] else 0.0:+.1%}{far}",
+                *([str(len(some))] if len(last) > 1 else []),
+                self._call(s) if group.is_list else s.algorithm_text,
+            ]
+            shown.add_row(*cells)
         return shown
 
-    def _call(self, s: TimedPlan) -> str:
-        what = s.name or f"{describe_op(s.plan.op)} {_executor(s)}".strip()
-        return f"{what}, held out" if s.held_out else what
+    def _by_call(self, places: Sequence[int]) -> list[list[int]]:
+        """Return rows of the same call together, in the order of the first ones."""
+        calls: dict[tuple[int, bool], list[int]] = {}
+        for k in places:
+            s = self._samples[k]
+            calls.setdefault((id(s.program), s.held_out), []).append(k)
+        return list(calls.values())
+
+    def _call(self, s: MeasuredCall) -> str:
+        return f"{s.title}, held out" if s.held_out else s.title
+
+    def _left_out_groups(self) -> Iterator[RenderableType]:
+        """Yield the table of what fits without one group say of its times."""
+        if not self.without:
+            return
+        shown = table(
+            "times", "median", "p90", "worst", left=("left out", "not determined without it")
+        )
+        for one in self.without:
+            errors = held_out_errors(one.deviations)
+            kept = ", ".join(k.parameter.name for k in one.held)
+            shares = (f"{share:.1%}" for share in (errors.median, errors.p90, errors.worst))
+            shown.add_row(str(errors.points), *shares, one.group, kept or "-")
+        yield ""
+        yield shown
+        yield self._predicted()
+
+    def _predicted(self) -> str:
+        """Return a line on all groups that count."""
+        counted, alone = self._counted, [one for one in self.without if one not in self._counted]
+        told = f"not counted, as they alone tell a parameter: {', '.join(o.group for o in alone)}"
+        if not counted:
+            return f"left out, {told}"
+        every = held_out_errors([d for one in counted for d in one.deviations])
+        line = (
+            f"left out, {every.points} times: median {every.median:.1%}, p90 {every.p90:.1%}, "
+            f"worst {every.worst:.1%}"
+        )
+        return f"{line}; {told}" if alone else line
+
+    @property
+    def _counted(self) -> list[LeftOut]:
+        """The groups without which all parameters are determined that all times determine."""
+        held = {k.parameter.name for k in self.fit.held}
+        return [one for one in self.without if {k.parameter.name for k in one.held} <= held]
 
     def _parameters(self) -> Iterator[RenderableType]:
         shown = table(left=("parameter",))
@@ -317,6 +296,8 @@ class FitReport:
             was = _format(e.parameter.of(self.base))
             shown.add_row(e.parameter.name, _format(e.value, unit), error, was)
         yield shown
+        for e in self.fit.estimates:
+            yield f"{e.parameter.name} is told by {self._deciding(e)}"
         for k in self.fit.held:
             yield f"kept: {k.parameter.name} {_format(k.value)}, for {k.why}"
         for pair in self.fit.alike:
@@ -325,11 +306,42 @@ class FitReport:
                 f"correlation {pair.correlation:+.2f}"
             )
 
+    def _deciding(self, e: Estimate) -> str:
+        """Return the times that tell most of an estimate, with their shares."""
+        rows = [(self._learned[k].label, share) for k, share in e.decided_by if share >= _TELLS]
+        merged = [(title, sum(s for _, s in some)) for title, some in groupby(rows, lambda r: r[0])]
+        return ", ".join(f"{title} ({share:.0%})" for title, share in merged) or "all times alike"
+
+    @cached_property
+    def _learned(self) -> list[MeasuredCall]:
+        """The samples that were fitted."""
+        return [s for s in self._samples if not s.held_out]
+
     def _split(self) -> tuple[list[int], list[int]]:
         """Return the numbers of the samples that were fitted and of those that were held out."""
         every = range(len(self._samples))
         held_out = [k for k in every if self._samples[k].held_out]
         return [k for k in every if k not in set(held_out)], held_out
+
+    def _order(self) -> tuple[int, int]:
+        """Return how many pairs of programs of the same op and size the model has in the order in
+        which they were measured, and how many pairs there are.
+        """
+        alike: dict[tuple[str, int, int], dict[int, list[int]]] = {}
+        for k, s in enumerate(self._samples):
+            call = s.op, s.bytes, s.topology.size
+            alike.setdefault(call, {}).setdefault(id(s.program), []).append(k)
+        right = pairs = 0
+        for programs in alike.values():
+            times = [
+                (float(np.median([self._samples[k].time_us for k in some])), self.model_us[some[0]])
+                for some in programs.values()
+            ]
+            for (one, mine), (other, others) in combinations(times, 2):
+                if one != other:
+                    pairs += 1
+                    right += (one - other) * (mine - others) > 0
+        return right, pairs
 
     def _rms(self, places: Sequence[int]) -> float:
         return float(np.sqrt(np.mean(np.square([self.deviations[k] for k in places]))))
@@ -337,14 +349,20 @@ class FitReport:
     def _summary(self, places: Sequence[int]) -> str:
         worst = max(places, key=lambda k: abs(self.deviations[k]))
         s = self._samples[worst]
+        errors = held_out_errors([self.deviations[k] for k in places])
         return (
-            f"{self._rms(places):.1%} root mean square, at most {self.deviations[worst]:+.1%} at "
-            f"{s.name or f'{s.bytes} bytes'}"
+            f"{self._rms(places):.1%} root mean square, median {errors.median:.1%}, "
+            f"p90 {errors.p90:.1%}, at most {self.deviations[worst]:+.1%} at {s.label}"
         )
 
 
-def _executor(s: TimedPlan) -> str:
-    return " ".join([s.plan.selection.executor, *s.plan.selection.algorithm.values()])
+def _group_of(s: MeasuredCall, column: str) -> str:
+    """Return what a sample has in a column that rows are left out by."""
+    known = {"group": s.group, "op": s.op, "executor": s.executor, "name": s.name}
+    if column not in known:
+        hint = did_you_mean(column, _COLUMNS) or f"Those known are {', '.join(_COLUMNS)}."
+        raise ParameterError(f"--leave-out {column!r:.60} is no column that groups rows.", hint)
+    return known[column]
 
 
 def _format(value: float | None, unit: str = "") -> str:

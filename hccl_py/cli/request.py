@@ -22,7 +22,7 @@ from hccl_py.clocks.cost_files import find_cost
 from hccl_py.clocks.stragglers import Stragglers
 from hccl_py.communicator.communicator import Communicator
 from hccl_py.communicator.planning import Plan
-from hccl_py.errors import ParameterError
+from hccl_py.errors import DeadlockError, ParameterError
 from hccl_py.importers import Source
 from hccl_py.operators import make_operator
 from hccl_py.plugins.authors import author_class
@@ -84,6 +84,10 @@ class Request(ABC):
     def repetition(self, op: OpParam) -> Repetition | None:
         """Return the repeated passes of a call that is too large to be recorded, or None."""
         return None
+
+    def hang(self, op: OpParam, error: DeadlockError) -> DeadlockError:
+        """Return the error of a call whose program never ends, in the words of its source."""
+        return error
 
     def data_size(self, op: OpParam) -> int:
         """Return hccl_test's data size: the larger one of a rank's input and output, in bytes."""

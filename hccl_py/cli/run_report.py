@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from hccl_py.call.op_param import OpParam
+from hccl_py.cli.accuracy import TimeAccuracy
 from hccl_py.cli.call import (
     check_memory,
     check_save,
@@ -16,9 +18,9 @@ from hccl_py.cli.call import (
     document_of_call,
 )
 from hccl_py.cli.errors import WrongResultError
-from hccl_py.cli.options import one_of
+from hccl_py.cli.options import TimeModel, one_of
 from hccl_py.cli.output import Bar, format_levels, print_json
-from hccl_py.cli.request import Request, describe_op
+from hccl_py.cli.request import Request, checked_model, describe_op
 from hccl_py.cli.sizes import last_size, refuse_several, row_sizes, starting_at
 from hccl_py.cli.sources import refuse_without_addresses, request_of
 from hccl_py.cli.streams import results, say
@@ -26,12 +28,13 @@ from hccl_py.clocks.stragglers import Stragglers
 from hccl_py.communicator.measurement import Measurement, SizeResult, bytes_needed
 from hccl_py.documents.disk import format_path
 from hccl_py.enums import Buffer
-from hccl_py.errors import NotSupportedError, ParameterError
+from hccl_py.errors import DeadlockError, NotSupportedError, ParameterError
 from hccl_py.importers import Source
 from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.program.program import Program
 from hccl_py.trace.scene import scene_of
 from hccl_py.trace.units import format_size
+from hccl_py.tuning.choose import COST
 
 if TYPE_CHECKING:
     from hccl_py.cli.options import Output, ProgramOptions, Sizes
@@ -55,6 +58,8 @@ class Runs:
     maxbytes: int
     measuring: Measuring
     schedule: Schedule | None
+    by_cost: bool = False
+    """True if executors are chosen by model times."""
 
     @staticmethod
     def of(
@@ -73,9 +78,15 @@ class Runs:
             )
         if request.is_fixed:
             return Runs(request, [request.minbytes], request.minbytes, measuring, schedule)
+        by_cost = call.select == COST and call.executor is None and request.source is None
         start = starting_at(call.minbytes, request.minbytes)
         rows, last = row_sizes(start, sizes), last_size(start, sizes)
-        return Runs(request, rows, last, measuring, schedule)
+        return Runs(request, rows, last, measuring, schedule, by_cost)
+
+    def accuracy(self, op: OpParam) -> TimeAccuracy:
+        """Return the accuracy of the times by which the executor of a call was chosen."""
+        model = checked_model(TimeModel(), self.request.topology)
+        return TimeAccuracy.of(self.request, self.request.plan(op).program, op, model)
 
     def check_save(self, path: str) -> None:
         """Refuse to save several programs, or over a file that is none."""
@@ -138,7 +149,10 @@ class Runs:
             check_tasks(plan.program)
             title = format_size(self.request.data_size(plan.op))
             with Bar(title, counts.warmup + counts.iters) as bar:
-                row = measurement.row(plan, bar.advance)
+                try:
+                    row = measurement.row(plan, bar.advance)
+                except DeadlockError as error:
+                    raise self.request.hang(plan.op, error) from None
             yield row
 
 
@@ -172,6 +186,8 @@ def _shown(runs: Runs) -> list[SizeResult]:
     say(f"{describe_op(op)} {op.dtype.value}, {op.mode.value}")
     say(describe_topology(request.topology))
     say(request.describe_executor(selection))
+    if runs.by_cost:
+        say(f"{selection.reasons[0]}; accuracy {runs.accuracy(op).line}")
     say(f"platform {request.platform}{_format_interleaving(runs)}: {_clock(runs)}")
     say(
         f"the minbytes is {request.minbytes}, maxbytes is {runs.maxbytes}, "
@@ -204,10 +220,18 @@ def _printed(runs: Runs) -> list[SizeResult]:
             "clock": runs.request.comm.clock,
             "iters": runs.measuring.iters,
             "warmup_iters": runs.measuring.warmup,
+            **_document_of_choice(runs),
             "rows": [_document(row) for row in rows],
         }
     )
     return rows
+
+
+def _document_of_choice(runs: Runs) -> dict[str, Any]:
+    """Return the accuracy of the times by which the first executor was chosen, if by times."""
+    if not runs.by_cost:
+        return {}
+    return {"accuracy": runs.accuracy(runs.request.op(runs.sizes[0])).document()}
 
 
 def _document(row: SizeResult) -> dict[str, Any]:

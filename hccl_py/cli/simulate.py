@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from hccl_py.cli.errors import USAGE
 from hccl_py.cli.grouping import grouped
 from hccl_py.cli.options import SAVE, Output, ProgramOptions, Sizes, TimeModel, flag, option
 
@@ -34,7 +35,7 @@ def command(
         option("--chakra", "DIR", "Of a Chakra trace: write it again, with these times."),
     ] = None,
     output: Output,
-) -> None:
+) -> int | None:
     """Compute how long an op takes, without running it.
 
     By the α-β-γ model of the product, or --cost. Small programs are timed task by task, and what
@@ -45,7 +46,7 @@ def command(
     from hccl_py.cli.call import check_save
     from hccl_py.cli.request import model_of
     from hccl_py.cli.simulate_report import show, show_rows
-    from hccl_py.cli.simulations import counts_posts, simulated
+    from hccl_py.cli.simulations import counts_posts, simulated, simulated_sizes
     from hccl_py.cli.sizes import refuse_several, row_sizes, starting_at
     from hccl_py.cli.sources import request_of
 
@@ -63,17 +64,17 @@ def command(
     counts = counts_posts(notifies)
     with request.comm:
         whole = report or save is not None or chakra is not None
-        rows = (simulated(request, used, size, whole, counts) for size in wanted)
         if sizes.maxbytes is not None:
-            show_rows(request, used, rows, notifies, output)
-            return
-        found = next(rows)
+            rows = list(simulated_sizes(request, used, wanted, counts))
+            return None if show_rows(request, used, rows, notifies, output) else USAGE
+        found = simulated(request, used, wanted[0], whole, counts)
     if save is not None:
         found.plan.program.save(save)
     if chakra is not None:
         _chakra_writer(chakra).write(found.plan.program, chakra, timeline=found.times.timeline)
     is_brief = whole and not report and found.is_large
     show(found, notifies, output, with_report=report, is_brief=is_brief)
+    return None
 
 
 def _check_chakra(path: str, request: Request) -> None:

@@ -7,13 +7,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hccl_py.cli.accuracy import TimeAccuracy, line_of_calls
 from hccl_py.cli.call import describe_topology, document_of_call, document_of_plan
+from hccl_py.cli.errors import say_error
 from hccl_py.cli.output import Screen, counted, facts, print_json, table
 from hccl_py.cli.request import Request, describe_op
-from hccl_py.cli.simulations import Simulated
+from hccl_py.cli.simulations import FailedSize, Simulated
 from hccl_py.jobs import JobProgram, draw_overlap, overlap
 from hccl_py.simulator.summary import MOST, Summary
-from hccl_py.trace.units import format_size, format_time
+from hccl_py.trace.units import format_share, format_size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -63,6 +65,8 @@ def _measures(found: Simulated) -> dict[str, Any]:
     return {
         "walk": found.times.walk,
         "simulated_us": found.times.total_us,
+        "is_at_floor": found.times.is_at_floor,
+        "accuracy": found.accuracy.document(),
         "overruns": found.times.overruns or 0,
         "algbw_gbps": found.algbw_gbps,
         "busbw_gbps": found.busbw_gbps,
@@ -80,25 +84,54 @@ _OF_A_ROW = ("bytes", "count", "executor", "algorithm", "rounds", "tasks")
 
 
 def show_rows(
-    request: Request, model: Model, rows: Iterator[Simulated], notifies: str, output: Output
+    request: Request,
+    model: Model,
+    rows: Sequence[Simulated | FailedSize],
+    notifies: str,
+    output: Output,
+) -> bool:
+    """Show a row for each size, then the errors of sizes that have no time; return True if there
+    are none. Raises the first error where no size has a time.
+    """
+    simulated = [row for row in rows if isinstance(row, Simulated)]
+    failed = [row for row in rows if isinstance(row, FailedSize)]
+    if not simulated:
+        raise failed[0].error
+    _show_rows(request, model, simulated, failed, notifies, output)
+    for one in failed:
+        say_error(f"-b {format_size(one.bytes)}: {one.error.message}", one.error.hint)
+    return not failed
+
+
+def _show_rows(
+    request: Request,
+    model: Model,
+    simulated: Sequence[Simulated],
+    failed: Sequence[FailedSize],
+    notifies: str,
+    output: Output,
 ) -> None:
-    """Show a row for each size."""
-    simulated = list(rows)
-    found = [_row(row) for row in simulated]
-    op = request.op(request.minbytes)
+    op = simulated[0].plan.op
     if output.json:
         head = {"schema": "hccl-py.simulate/1", **document_of_call(request, op)}
         kind = {"notifies": _kind_of_notifies(simulated, notifies)}
-        print_json(head | model.document() | kind, rows=found)
+        errors = {"failed": [_failed_row(one) for one in failed]} if failed else {}
+        print_json(head | model.document() | kind, rows=map(_row, simulated), **errors)
         return
     screen = Screen()
-    screen.show(f"{describe_op(op)}, {op.dtype.value}, {op.mode.value}")
+    name = describe_op(op) if request.has_op else request.describe(op)
+    screen.show(f"{name}, {op.dtype.value}, {op.mode.value}")
     screen.show(describe_topology(request.topology))
     screen.show(f"cost model {model.cost.name}, {model.conditions}")
     if early := [row.times.overruns for row in simulated if row.times.overruns is not None]:
         screen.show(_of_overruns(sum(early)))
     screen.show()
-    screen.show_whole(_table(found))
+    screen.show_whole(_table(simulated))
+    screen.show()
+    screen.show(f"accuracy: {line_of_calls([row.accuracy for row in simulated])}")
+    floors = [format_size(_row(row)["bytes"]) for row in simulated if row.times.is_at_floor]
+    if floors:
+        screen.show(f"at the call's floor, where programs do not differ: {', '.join(floors)}")
     if any(map(_is_beyond_links, simulated)):
         screen.show()
         screen.show(f"below the bound: {_WHY_BELOW}")
@@ -117,16 +150,20 @@ def _row(found: Simulated) -> dict[str, Any]:
     return {name: head[name] for name in _OF_A_ROW} | _measures(found)
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> RenderableType:
+def _failed_row(failed: FailedSize) -> dict[str, Any]:
+    return {"bytes": failed.bytes, "error": failed.error.message, "hint": failed.error.hint}
+
+
+def _table(simulated: Sequence[Simulated]) -> RenderableType:
     shown = table("bytes", "us", "GB/s", "bus GB/s", "vs bound", left=("executor",))
-    for row in rows:
-        bound, us = row["lower_bound_us"], row["simulated_us"]
+    for found in simulated:
+        row, shorter, times = _row(found), found.accuracy, found.times_bound
         shown.add_row(
             format_size(row["bytes"]),
-            format_time(us),
-            f"{row['algbw_gbps']:.2f}",
-            f"{row['busbw_gbps']:.2f}",
-            f"{us / bound:.2f}" if bound else "",
+            shorter.microseconds(found.times.total_us),
+            shorter.number(found.algbw_gbps, 2),
+            shorter.number(found.busbw_gbps, 2),
+            "" if times is None else shorter.number(times, 2),
             " ".join([row["executor"], *row["algorithm"].values()]),
         )
     return shown
@@ -147,14 +184,24 @@ def _drawing(found: Simulated, *, is_brief: bool) -> Iterator[RenderableType]:
         f"simulated in {times.link_s + times.simulate_s:.3f} s by {times.walk}"
     )
     if times.repeated is not None:
-        yield f"{times.repeated.written} of the rounds were timed: the others take what these take"
+        within = f", within {format_share(times.repeated.spread)}" * bool(times.repeated.spread)
+        yield (
+            f"{times.repeated.written} of the rounds were timed: the others take what these take"
+            f"{within}"
+        )
+        if times.repeated.slice_bytes is not None:
+            yield (
+                f"slices of {times.repeated.slice_bytes} bytes were timed: those of the cost model "
+                "make too many tasks"
+            )
     if times.overruns is not None:
         yield _of_overruns(times.overruns)
     elif program.counts_posts:
         yield "notifies count posts"
     yield ""
     if isinstance(program, JobProgram) or not program.has_op:
-        yield facts([("time", [f"{times.total_us:.2f} us of model time"])], least=_NAMES)
+        lines = [("time", [_time(found)]), ("accuracy", [found.accuracy.line])]
+        yield facts(lines, least=_NAMES)
         yield from _drawing_of_job(program, times.timeline)
     else:
         yield _speed(found)
@@ -166,20 +213,34 @@ def _drawing(found: Simulated, *, is_brief: bool) -> Iterator[RenderableType]:
     elif not times.total_us:
         yield "Nothing takes any time."
     else:
-        yield facts(_report(Summary(times.timeline)), least=_NAMES)
+        yield facts(_report(Summary(times.timeline), found.accuracy), least=_NAMES)
+
+
+def _time(found: Simulated) -> str:
+    """Return the time in words."""
+    times, shorter = found.times, found.accuracy
+    text = f"{shorter.time(times.total_us)} of model time"
+    if times.is_at_floor:
+        text += f", at the call's floor: its tasks take {shorter.time(times.makespan_us)}"
+    return text
 
 
 def _speed(found: Simulated) -> RenderableType:
-    """Return the time of a call, its bandwidths, and how far it is from the lower bound."""
-    times, bound = found.times, found.times_bound
-    longer = "" if bound is None else f": the program takes {bound:.4g} times as long"
+    """Return the time of a call, its accuracy, its bandwidths, and how far it is from the lower
+    bound.
+    """
+    bound, shorter = found.times_bound, found.accuracy
+    ratio = "" if bound is None else shorter.number(bound, 4, fixed=False)
+    longer = "" if bound is None else f": the program takes {ratio} times as long"
     if _is_beyond_links(found):
         longer = f": the program takes less, as {_WHY_BELOW}"
+    rates = [shorter.number(gbps, 5, fixed=False) for gbps in (found.algbw_gbps, found.busbw_gbps)]
     return facts(
         [
-            ("time", [f"{times.total_us:.2f} us of model time"]),
-            ("bandwidth", [f"{found.algbw_gbps:.5g} GB/s, on the bus {found.busbw_gbps:.5g} GB/s"]),
-            ("lower bound", [f"{found.lower_bound_us:.2f} us{longer}"]),
+            ("time", [_time(found)]),
+            ("accuracy", [shorter.line]),
+            ("bandwidth", [f"{rates[0]} GB/s, on the bus {rates[1]} GB/s"]),
+            ("lower bound", [f"{shorter.time(found.lower_bound_us)}{longer}"]),
         ],
         least=_NAMES,
     )
@@ -203,6 +264,7 @@ def _of_overruns(early: int) -> str:
 
 _PARTS = {
     "launch_us": "launch",
+    "floor_us": "beyond the tasks: the least time of a call",
     "alpha_us": "α",
     "notify_us": "notifies",
     "handling_us": "posts and waits on their streams",
@@ -213,23 +275,24 @@ _PARTS = {
 }
 
 
-def _report(summary: Summary) -> Iterator[tuple[str, list[str]]]:
+def _report(summary: Summary, shorter: TimeAccuracy) -> Iterator[tuple[str, list[str]]]:
     """Yield the parts of the time: ranks, waits, links, the critical path."""
     for use in summary.ranks():
         use_of_time = f"busy {use.busy:.1%}, waiting {use.waiting:.1%}, idle {use.idle:.1%}"
         yield _RANKS[use.which], [f"{use.rank}: {use_of_time}"]
-    waits = [f"rank {w.rank} {w.us:.2f} us for rank {w.on}" for w in summary.waits(MOST)]
+    waits = [f"rank {w.rank} {shorter.time(w.us)} for rank {w.on}" for w in summary.waits(MOST)]
     yield "longest waits", waits
     links = summary.links(MOST)
     yield "busiest links", [f"{a} to {b}: {share:.1%}, {size} bytes" for a, b, size, share in links]
     path, total = summary.timeline.critical_path(), summary.timeline.total_us
     parts = path.parts()._asdict().items()
-    shares = [f"{us:.2f} us ({us / total:.1%}) {_PARTS[name]}" for name, us in parts if us]
+    shares = [f"{shorter.time(us)} ({us / total:.1%}) {_PARTS[name]}" for name, us in parts if us]
     yield "critical path", [counted(len(path.rows), "task"), *shares]
     phases = [(name, us) for name, us in summary.phases().items() if us]
-    lines = [f"{us:.2f} us {name or 'no phase'}" for name, us in phases[:MOST]]
+    lines = [f"{shorter.time(us)} {name or 'no phase'}" for name, us in phases[:MOST]]
     if len(phases) > MOST:
-        lines.append(f"{sum(us for _, us in phases[MOST:]):.2f} us {len(phases) - MOST} others")
+        rest = sum(us for _, us in phases[MOST:])
+        lines.append(f"{shorter.time(rest)} {len(phases) - MOST} others")
     yield "by phase", lines
     first = summary.first_tasks(MOST)
     yield "its first tasks", [f"{b:.2f}-{e:.2f}  {task}" for b, e, task in first]

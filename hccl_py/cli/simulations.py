@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hccl_py.call.op_param import OpParam
+from hccl_py.cli.accuracy import TimeAccuracy
 from hccl_py.cli.call import check_tasks
 from hccl_py.cli.options import one_of
 from hccl_py.cli.request import Model, Request
 from hccl_py.communicator.planning import Plan
+from hccl_py.errors import DeadlockError, HcclError
 from hccl_py.program.program import Program
 from hccl_py.simulator import entry
 from hccl_py.simulator.bounds import lower_bound
@@ -29,7 +33,8 @@ def counts_posts(notifies: str) -> bool:
 @dataclass(frozen=True)
 class Times:
     """The time of a program, and the engine that found it: `Timeline.walk`, or `passes` where those
-    up to a steady state stand for all.
+    up to a steady state stand for all. `makespan_us` is that of its tasks, which may be less than
+    its calls take at least.
 
     `timeline` is that of engines that time tasks. `link_s` is the time for expanding the tasks and
     matching posts and waits. `overruns` counts the posts that came too early, where notifies of one
@@ -38,11 +43,17 @@ class Times:
 
     walk: str
     total_us: float
+    makespan_us: float
     link_s: float
     simulate_s: float
     timeline: Timeline | None = None
     overruns: int | None = None
     repeated: Any | None = None
+
+    @property
+    def is_at_floor(self) -> bool:
+        """True if the call takes what any call takes, whatever its tasks do."""
+        return self.makespan_us < self.total_us
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,11 @@ class Simulated:
     times: Times
     record_s: float
     lower_bound_us: float
+
+    @cached_property
+    def accuracy(self) -> TimeAccuracy:
+        """The accuracy of the time."""
+        return TimeAccuracy.of(self.request, self.plan.program, self.plan.op, self.model)
 
     @property
     def is_large(self) -> bool:
@@ -78,6 +94,25 @@ class Simulated:
         return self.times.total_us / self.lower_bound_us if self.lower_bound_us else None
 
 
+@dataclass(frozen=True)
+class FailedSize:
+    """A size at which a call has no time, and why."""
+
+    bytes: int
+    error: HcclError
+
+
+def simulated_sizes(
+    request: Request, model: Model, sizes: Iterable[int], counts: bool
+) -> Iterator[Simulated | FailedSize]:
+    """Yield the times of calls at several sizes; one that fails does not keep others from it."""
+    for size in sizes:
+        try:
+            yield simulated(request, model, size, False, counts)
+        except HcclError as error:
+            yield FailedSize(size, error)
+
+
 def simulated(request: Request, model: Model, size: int, whole: bool, counts: bool) -> Simulated:
     """Record a call and time it; `whole` asks for the tasks of large programs, too."""
     start = time.perf_counter()
@@ -87,9 +122,14 @@ def simulated(request: Request, model: Model, size: int, whole: bool, counts: bo
         return _repeated(request, model, op, repetition)
     plan = request.plan(op)
     record_s = time.perf_counter() - start
-    times = _timed(plan.program, model, request.topology, whole, counts)
-    bound = lower_bound(plan.op, request.topology, model.cost)
-    return Simulated(request, model, plan, times, record_s, bound.time_us)
+    try:
+        times = _timed(plan.program, model, request.topology, whole, counts)
+    except DeadlockError as error:
+        raise request.hang(op, error) from None
+    bound_us = 0.0
+    if plan.program.has_op:
+        bound_us = lower_bound(plan.op, request.topology, model.cost).time_us
+    return Simulated(request, model, plan, times, record_s, bound_us)
 
 
 def _repeated(request: Request, model: Model, op: OpParam, repetition: Repetition) -> Simulated:
@@ -104,10 +144,12 @@ def _repeated(request: Request, model: Model, op: OpParam, repetition: Repetitio
     shares = model.network == "contended"
     found = repetition.timed(simulated, shares_links=shares)
     spent = time.perf_counter() - start
-    times = Times("passes", found.total_us, 0.0, spent, repeated=found)
-    bound = lower_bound(op, request.topology, model.cost)
+    times = Times("passes", found.total_us, found.total_us, 0.0, spent, repeated=found)
+    bound_us = 0.0
+    if found.program.has_op:
+        bound_us = lower_bound(op, request.topology, model.cost).time_us
     plan = Plan(op, request.select(op), found.program)
-    return Simulated(request, model, plan, times, 0.0, bound.time_us)
+    return Simulated(request, model, plan, times, 0.0, bound_us)
 
 
 def _timed(program: Program, model: Model, topology: Topology, whole: bool, counts: bool) -> Times:
@@ -131,4 +173,5 @@ def _timed(program: Program, model: Model, topology: Topology, whole: bool, coun
     simulate_s = time.perf_counter() - start - link_s
     early = len(timeline.overruns()) if counts else None
     shown = timeline if by_tasks else None
-    return Times(timeline.walk, timeline.total_us, link_s, simulate_s, shown, early)
+    total_us, makespan_us = timeline.total_us, timeline.makespan_us
+    return Times(timeline.walk, total_us, makespan_us, link_s, simulate_s, shown, early)

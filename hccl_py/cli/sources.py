@@ -16,7 +16,7 @@ from hccl_py.cli.sizes import first_size
 from hccl_py.communicator.planning import Plan
 from hccl_py.documents.disk import format_path
 from hccl_py.enums import DataType, ReduceOp
-from hccl_py.errors import ParameterError, did_you_mean
+from hccl_py.errors import DeadlockError, ParameterError, did_you_mean
 from hccl_py.importers import Imported, Importer, ImportOptions, Source, SourceError
 from hccl_py.importers.contract import with_article
 from hccl_py.importers.installed import importer_of, installed_importers
@@ -132,6 +132,10 @@ class SourceRequest(Request):
             found = self.source.imported(self._sizes[op], self.comm, self.cost)
             self._known[op] = shown(found)
         return self._known[op]
+
+    def hang(self, op: OpParam, error: DeadlockError) -> DeadlockError:
+        """Return the error of a program that never ends in the words of the source."""
+        return self.imported(op).hang(error)
 
     def repetition(self, op: OpParam) -> Repetition | None:
         """Return the repeated passes of a call that is too large to be written out."""

@@ -142,6 +142,7 @@ def command(
 
 
 def _print_document(request: Request, plan: Plan, model: Model) -> None:
+    from hccl_py.cli.accuracy import TimeAccuracy
     from hccl_py.cli.call import document_of_plan
     from hccl_py.cli.output import print_json
     from hccl_py.simulator import simulate
@@ -161,6 +162,7 @@ def _print_document(request: Request, plan: Plan, model: Model) -> None:
             **document_of_plan(request, plan, without=("tasks",)),
             **model.document(),
             "total_us": timeline.total_us,
+            "accuracy": TimeAccuracy.of(request, plan.program, plan.op, model).document(),
         },
         resources=resources(plan.program),
         tasks=task_documents(timeline),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from rich.text import Text
 
+from hccl_py.cli.accuracy import TimeAccuracy
 from hccl_py.cli.call import describe_topology
 from hccl_py.cli.options import ProgramOptions, TimeModel
 from hccl_py.cli.output import Screen, counted
@@ -66,6 +67,7 @@ def scene_of_plan(request: Request, plan: Plan, model: Model, around: Sequence[i
         ("topology", describe_topology(request.topology)),
         ("tasks", f"{program.task_count} in {counted(program.rounds, 'round')}"),
         ("time", f"cost model {model.cost.name}, {model.conditions}"),
+        ("accuracy", TimeAccuracy.of(request, program, plan.op, model).line),
     ]
     report, notes = None, _not_verified(request)
     if not notes and program.task_count > MOST_VERIFIED:
@@ -168,12 +170,14 @@ def _show_heads(screen: Screen, request: Request, plan: Plan, scene: Scene, mode
     screen.show(request.describe(plan.op))
     screen.show(describe_topology(request.topology))
     screen.show(request.describe_executor(plan.selection))
+    shorter = TimeAccuracy.of(request, program, plan.op, model)
     never = int((scene.bars.state == UNREACHED).sum())
     ends = f", and no end: {counted(never, 'task')} cannot begin" if scene.never_ends else ""
     screen.show(
         f"{counted(program.task_count, 'task')} in {counted(program.rounds, 'round')}; "
-        f"{scene.total_us:.2f} us of model time{ends}, {model.conditions}"
+        f"{shorter.time(scene.total_us)} of model time{ends}, {model.conditions}"
     )
+    screen.show(f"accuracy: {shorter.line}")
     for note in _not_verified(request):
         screen.show(note)
     if model.cost != CostModel.of(request.topology.product.name):

@@ -5,26 +5,40 @@ that of the DataSignal that follows the data. A data task costs bytes·β, and b
 reduces. Other notifies and the start of any task have parameters of their own. Rates are in GB/s
 (1e9 bytes a second); a rate that is left out (null) costs nothing.
 
-The models of the products stand at the end, with their sources and what is uncertain about them.
-The rates are those that HCCL's own selection takes, effective ones: 18.3 GB/s for an HCCS link of
-910B and 910_93 (28 GB/s of the link times some 0.65), 10 GB/s for HCCS of 910A, 20 GB/s for a RoCE
-port of 200 Gb/s and 10 GB/s for one of 100 Gb/s, 13.6 GB/s for PCIe 3 x16, 204 GB/s for SIO between
-the two dies of a package. Local copies at 750 GB/s and reductions at 483 GB/s are those of HCCL's
-newest cost model. No α is published for any product: HCCL's selection takes 60 µs for all of them,
-which is the model `selection` here; 10 µs is an engineering choice for wall-clock estimates.
+The models of machines are files in `machines/`, each with its sources, what is uncertain about it,
+and the measured times that it was held to. HCCL's selection counts with a model of its own,
+`selection`: 60 µs a step and effective rates.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from hccl_py.clocks.measured import MeasuredSet
+
 PROTOCOLS = ("Simple", "LL", "LL128")
 """How MSCCL's threadblocks hand data on; a program says by which, if by any."""
 
+ENGINES = ("aicpu_ts", "ccu", "host")
+"""What puts a program's tasks on streams; a recording says which, else the product's usual one."""
+
 Microseconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+LINKS = ("hccs", "sio", "pcie", "roce")
+"""Sorts of links of products; the cost model has a field for each."""
+
+GIVE_WAY = {
+    "gbps": ("read_gbps", "write_gbps", "device_gbps"),
+    "alpha_us": ("far_alpha_us",),
+}
+"""Members of a link that say more about another one: where that is stated anew without them, they
+are left out."""
+
 Rate = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)] | None
 """From a byte a second, so that no time is beyond what numbers hold."""
 
@@ -32,9 +46,14 @@ Rate = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)] | None
 class LinkCost(BaseModel):
     """One sort of link: α in microseconds, the rate of one flow in GB/s.
 
-    Alone, a flow has the whole rate, so β is its inverse. `ports` says how many flows leave (and
-    as many enter) a device at full rate where links end in a switch; links from device to device
-    are one flow wide.
+    Alone, a flow has the whole rate, so β is its inverse; `read_gbps` and `write_gbps` are those of
+    what is pulled and pushed where they are others than `gbps`. `ports` says how many flows leave
+    (and as many enter) a device at full rate where links end in a switch; links from device to
+    device are one flow wide. `device_gbps` is what all flows over links of this sort take together
+    at a device, each way: one flow may take all of it, and several share it.
+
+    `far_alpha_us` is α where the link leaves the server, `start_us` the time that a transfer keeps
+    its stream before its bytes move.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,11 +61,34 @@ class LinkCost(BaseModel):
     alpha_us: Microseconds
     gbps: Rate
     ports: Annotated[int, Field(ge=1)] = 1
+    read_gbps: Rate = None
+    write_gbps: Rate = None
+    device_gbps: Rate = None
+    far_alpha_us: Microseconds | None = None
+    start_us: Microseconds = 0.0
 
     @property
     def beta_us(self) -> float:
-        """β: microseconds per byte."""
+        """β of most flows: microseconds per byte."""
         return per_byte(self.gbps)
+
+    def way_us(self, *, reads: bool) -> float:
+        """Return the microseconds per byte of a flow that is pulled, or pushed."""
+        own = self.read_gbps if reads else self.write_gbps
+        return per_byte(self.gbps if own is None else own)
+
+    @property
+    def widest_gbps(self) -> float:
+        """The rate of the fastest flow; inf: anything."""
+        fastest = min(self.way_us(reads=True), self.way_us(reads=False))
+        return 1e-3 / fastest if fastest else float("inf")
+
+    @property
+    def switched_gbps(self) -> float:
+        """What all flows of a device take together where links end in a switch; inf: anything."""
+        if self.device_gbps is not None:
+            return self.device_gbps
+        return self.widest_gbps * self.ports
 
 
 def _sorts_once(links: tuple[str, ...]) -> tuple[str, ...]:
@@ -80,22 +122,52 @@ def ports_once(ports: tuple[SharedPort, ...]) -> tuple[SharedPort, ...]:
     return ports
 
 
+class EngineCost(BaseModel):
+    """Costs of programs of one engine: `call_us` is the least that a call takes, however little it
+    moves.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    call_us: Microseconds = 0.0
+
+
+class Engines(BaseModel):
+    """The costs of every engine."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    aicpu_ts: EngineCost = EngineCost()
+    ccu: EngineCost = EngineCost()
+    host: EngineCost = EngineCost()
+
+    def of(self, engine: str) -> EngineCost:
+        """Return the costs of one of ENGINES; nothing for programs of none, ""."""
+        found: EngineCost = getattr(self, engine) if engine else EngineCost()
+        return found
+
+
 class ProtocolCost(BaseModel):
     """Costs of programs of one of MSCCL's protocols, besides those of their tasks.
 
     No task begins before `launch_us`. `gbps` is the most that one threadblock moves: no data task
     of a stream is faster, however fast its link is, so that a link is full only where several use
-    it. `efficiency` is the share of data in what goes over links: the rest is flags. With
+    it. `efficiency` is the share of data in what goes over links: the rest is flags. `alpha_us` and
+    `task_us` are those of the model's links and data tasks, where a protocol has its own. With
     `slice_bytes`, messages stream: what MSCCL's XML is imported for writes, receives and sends on
-    every slice before the next one is there. Nothing of it counts where it is left out.
+    every slice before the next one is there; with `slices`, in at most so many, of at least
+    `slice_bytes` each. Nothing of it counts where it is left out.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     launch_us: Microseconds = 0.0
+    alpha_us: Microseconds | None = None
+    task_us: Microseconds | None = None
     gbps: Rate = None
     efficiency: Annotated[float, Field(ge=1e-3, le=1)] = 1.0
     slice_bytes: Annotated[int, Field(ge=1)] | None = None
+    slices: Annotated[int, Field(ge=1)] | None = None
 
 
 class Protocols(BaseModel):
@@ -134,7 +206,8 @@ class CostModel(BaseModel):
     `post_us` and `wait_us` keep the stream of a post busy, and that of a wait whose notify is set.
 
     `jitter` is the standard deviation of random factors of tasks, `jitter_seed` chooses them.
-    `protocols` is for programs of MSCCL. `sources` and `uncertain` are for people.
+    `engines` has the costs of a call as a whole, `protocols` those of programs of MSCCL. `sources`
+    and `uncertain` are for people, `measured` says what the model was held to.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -160,13 +233,15 @@ class CostModel(BaseModel):
     inline_reductions: Literal["sum", "longest"] = "sum"
     jitter: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
     jitter_seed: Annotated[int, Field(ge=0, lt=1 << 31)] = 0
+    engines: Engines = Engines()
     protocols: Protocols = Protocols()
     sources: str = ""
     uncertain: str = ""
+    measured: Annotated[tuple[MeasuredSet, ...], Field(strict=False)] = ()
 
     @staticmethod
     def of(product: str) -> CostModel:
-        """Return the model of a product; networks for study use that of Atlas 800T A2."""
+        """Return the model of a product; networks for study use `study`."""
         return COSTS.get(product, COSTS[DEFAULT_COST])
 
     def formula(self) -> CostModel:
@@ -174,16 +249,38 @@ class CostModel(BaseModel):
         free: dict[str, object] = {"copy_gbps": None, "memory_gbps": None}
         free |= dict.fromkeys(("notify_us", "task_us", "post_us", "wait_us", "hop_us"), 0.0)
         free |= {"protocols": Protocols(), "local_notify_us": None, "inline_reductions": "sum"}
-        free |= {"jitter": 0.0, "shared_ports": ()}
+        free |= {"jitter": 0.0, "shared_ports": (), "engines": Engines(), "measured": ()}
+        one_rate = {"read_gbps": None, "write_gbps": None, "device_gbps": None}
+        plain: dict[str, object] = {**one_rate, "far_alpha_us": None, "start_us": 0.0}
+        free |= {name: getattr(self, name).model_copy(update=plain) for name in LINKS}
         return self.model_copy(update={"name": "formula", **free})
 
-    def alone_us(self, link: str) -> float:
+    def run_by(self, protocol: str) -> CostModel:
+        """Return the model as programs of a protocol have it: with its α and start of tasks."""
+        own = self.protocols.of(protocol)
+        changed: dict[str, object] = {}
+        if own.alpha_us is not None:
+            alpha = {"alpha_us": own.alpha_us, "far_alpha_us": None}
+            changed |= {name: getattr(self, name).model_copy(update=alpha) for name in LINKS}
+        if own.task_us is not None:
+            changed["task_us"] = own.task_us
+        return self.model_copy(update=changed) if changed else self
+
+    def alone_us(self, link: str, *, reads: bool) -> float:
         """Return the microseconds per byte of a flow alone on one sort of link, by name: those of
-        the link, or of a port that it has to go through where that is slower.
+        the link, or of what it has to go through at a device where that is slower.
         """
         own: LinkCost = getattr(self, link)
         ports = (per_byte(port.gbps) for port in self.shared_ports if link in port.links)
-        return max(own.beta_us, *ports, 0.0)
+        return max(own.way_us(reads=reads), per_byte(own.device_gbps), *ports, 0.0)
+
+    def device_ports(self, direct: tuple[str, ...]) -> tuple[SharedPort, ...]:
+        """Return the ports that links of a device share: those stated, and one for each sort of
+        links that lead from device to device (`direct`) and that have a rate of the device.
+        """
+        rates = ((name, getattr(self, name).device_gbps) for name in direct)
+        own = [{"links": (name,), "gbps": gbps} for name, gbps in rates if gbps]
+        return (*self.shared_ports, *map(SharedPort.model_validate, own))
 
     @property
     def inside_us(self) -> float:
@@ -206,101 +303,41 @@ def per_byte(gbps: float | None) -> float:
     return 0.0 if gbps is None else 1e-3 / gbps
 
 
-ALPHA_US = 10.0
-SELECTION_ALPHA_US = 60.0
+DEFAULT_COST = "study"
+"""The model of networks for study, and of what has none of its own."""
 
-_HCCS = LinkCost(alpha_us=ALPHA_US, gbps=18.3)
-_ROCE = LinkCost(alpha_us=ALPHA_US, gbps=20.0)
-_SLOW_ROCE = LinkCost(alpha_us=ALPHA_US, gbps=10.0)
-_SIO = LinkCost(alpha_us=ALPHA_US, gbps=204.0)
-_PCIE3 = LinkCost(alpha_us=ALPHA_US, gbps=13.6)
-_PCIE5 = LinkCost(alpha_us=ALPHA_US, gbps=54.4)
-
-_NO_ALPHA = "α is an engineering choice: none is published."
-
-_A2 = CostModel(
-    name="atlas-800t-a2",
-    hccs=_HCCS,
-    sio=_SIO,
-    pcie=_PCIE5,
-    roce=_ROCE,
-    reduce_gbps=483.0,
-    copy_gbps=750.0,
-    sources="HCCL's selection (18.3 and 20 GB/s), its newest cost model (750 and 483 GB/s)",
-    uncertain=_NO_ALPHA,
+MACHINES = (
+    "atlas-800t-a2",
+    "atlas-200t-a2-box16",
+    "atlas-800-9000",
+    "atlas-900-a3",
+    "300i-duo",
+    "ascend950",
+    "mi300x",
+    "selection",
+    DEFAULT_COST,
 )
 
-_BOX16 = _A2.model_copy(
-    update={
-        "name": "atlas-200t-a2-box16",
-        "sources": "HCCL's selection (18.3, 20 and 54.4 GB/s, the latter between two modules of a "
-        "host), its newest cost model (750 and 483 GB/s)",
-    }
-)
 
-_A3 = _A2.model_copy(
-    update={
-        "name": "atlas-900-a3",
-        "hccs": _HCCS.model_copy(update={"ports": 7}),
-        "sources": "HCCL's selection (18.3, 20 and 240·0.85 GB/s), its newest cost model",
-        "uncertain": f"{_NO_ALPHA} The table's 585 GB/s between superpods is not taken: RoCE joins "
-        "them. A die has seven ports to the HCCS switch, each of 18.3 GB/s.",
-    }
-)
+class _Machines(Mapping[str, CostModel]):
+    """The models of machines by their names, each read from its file when it is first asked for."""
 
-_910A = _A2.model_copy(
-    update={
-        "name": "atlas-800-9000",
-        "hccs": LinkCost(alpha_us=ALPHA_US, gbps=10.0),
-        "pcie": _PCIE3,
-        "roce": _SLOW_ROCE,
-        "sources": "HCCL's selection (10 GB/s for HCCS and RoCE)",
-        "uncertain": f"{_NO_ALPHA} Copies and reductions are those of HCCL's newest cost model, "
-        "made for later products.",
-    }
-)
+    def __getitem__(self, name: str) -> CostModel:
+        if name not in MACHINES:
+            raise KeyError(name)
+        return _read(name)
 
-_DUO = _A2.model_copy(
-    update={
-        "name": "300i-duo",
-        "pcie": _PCIE3,
-        "roce": _SLOW_ROCE,
-        "sources": "HCCL's selection (16·0.85 GB/s for PCIe 3 x16)",
-        "uncertain": f"{_NO_ALPHA} RoCE between servers is taken for 100 Gb/s. Copies and "
-        "reductions are those of HCCL's newest cost model, made for other products.",
-    }
-)
+    def __iter__(self) -> Iterator[str]:
+        return iter(MACHINES)
 
-_950 = CostModel(
-    name="ascend950",
-    hccs=LinkCost(alpha_us=0.0, gbps=50.0),
-    sio=_SIO,
-    pcie=_PCIE5,
-    roce=LinkCost(alpha_us=0.0, gbps=400.0),
-    reduce_gbps=1000.0,
-    copy_gbps=1000.0,
-    memory_gbps=1000.0,
-    task_us=1.0,
-    post_us=1.0,
-    wait_us=1.0,
-    sources="a contest's evaluation (2 servers of 8 NPUs): links are fitted to one set of its "
-    "published times, memory and the stream's times to another (examples/contest_all_reduce)",
-    uncertain="α is 0: 1 µs of a stream for each post, wait and data task has it. Posts, waits and "
-    "tasks are not told apart. `roce` is the port to the Clos network. See docs/accuracy.md.",
-)
-
-DEFAULT_COST = _A2.name
+    def __len__(self) -> int:
+        return len(MACHINES)
 
 
-def _selection() -> CostModel:
-    """Return the model of HCCL's selection: 60 µs a step and its table of bandwidths."""
-    links = {
-        name: getattr(_A2, name).model_copy(update={"alpha_us": SELECTION_ALPHA_US})
-        for name in ("hccs", "sio", "pcie", "roce")
-    }
-    free = {"reduce_gbps": None, "copy_gbps": None}
-    names = {"name": "selection", "sources": "HCCL's selection", "uncertain": ""}
-    return _A2.model_copy(update={**links, **free, **names})
+@cache
+def _read(name: str) -> CostModel:
+    path = Path(__file__).parent / "machines" / f"{name}.json"
+    return CostModel.model_validate_json(path.read_bytes())
 
 
-COSTS = {cost.name: cost for cost in (_A2, _BOX16, _910A, _A3, _DUO, _950, _selection())}
+COSTS: Mapping[str, CostModel] = _Machines()

@@ -18,13 +18,18 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from hccl_py.clocks.cost import (
     COSTS,
+    GIVE_WAY,
+    LINKS,
     CostModel,
+    EngineCost,
+    Engines,
     LinkCost,
     ProtocolCost,
     Protocols,
     SharedPort,
     ports_once,
 )
+from hccl_py.clocks.measured import HeldOut, MeasuredSet
 from hccl_py.documents.checks import an_object, defect, format_value, only_keys
 from hccl_py.documents.disk import PathLike, format_path, read_file, write_file
 from hccl_py.documents.kind import FileKind, named
@@ -38,8 +43,10 @@ MOST_BYTES = 1_000_000
 FORMULA = "formula"
 
 _SUFFIXES = (".json", *YAML)
-_LINKS = ("hccs", "sio", "pcie", "roce")
 _BASE = "base"
+_FOR_PEOPLE = {"name", "sources", "uncertain", "measured", _BASE}
+"""Keys that change no time: with others a file is no model any more that its base's times judged.
+"""
 
 _KIND = FileKind(
     noun="cost model",
@@ -56,6 +63,28 @@ class _StrictLink(LinkCost):
 
 class _StrictPort(SharedPort):
     model_config = ConfigDict(strict=True)
+
+
+class _StrictEngine(EngineCost):
+    model_config = ConfigDict(strict=True)
+
+
+class _StrictEngines(Engines):
+    model_config = ConfigDict(strict=True)
+
+    aicpu_ts: _StrictEngine = _StrictEngine()
+    ccu: _StrictEngine = _StrictEngine()
+    host: _StrictEngine = _StrictEngine()
+
+
+class _StrictHeldOut(HeldOut):
+    model_config = ConfigDict(strict=True)
+
+
+class _StrictSet(MeasuredSet):
+    model_config = ConfigDict(strict=True)
+
+    held_out: _StrictHeldOut | None = None
 
 
 class _StrictProtocol(ProtocolCost):
@@ -79,7 +108,9 @@ class _StrictCost(CostModel):
     sio: _StrictLink
     pcie: _StrictLink
     roce: _StrictLink
+    engines: _StrictEngines = _StrictEngines()
     protocols: _StrictProtocols = _StrictProtocols()
+    measured: Annotated[tuple[_StrictSet, ...], Field(strict=False)] = ()
     shared_ports: Annotated[
         tuple[_StrictPort, ...], Field(strict=False), AfterValidator(ports_once)
     ] = ()
@@ -138,9 +169,13 @@ def _model(document: object, stem: str) -> CostModel:
     stated = an_object("", document, "Write a cost model's keys and values.")
     only_keys("", stated, [*CostModel.model_fields, _BASE])
     merged = {**_base(stated), "name": stem}
+    if stated.keys() - _FOR_PEOPLE:
+        merged["measured"] = ()
     for key, value in stated.items():
-        if key in _LINKS:
-            merged[key] = {**merged.get(key, {}), **an_object(key, value)}
+        if key in LINKS:
+            link = an_object(key, value)
+            replaced = {finer: None for name in link for finer in GIVE_WAY.get(name, ())}
+            merged[key] = {**merged.get(key, {}), **replaced, **link}
         elif key != _BASE:
             merged[key] = value
     return CostModel.model_validate(checked(_StrictCost, merged).model_dump())

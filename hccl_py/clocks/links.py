@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.cost import CostModel, LinkCost, per_byte
 from hccl_py.clocks.stragglers import EVEN, Stragglers
 from hccl_py.errors import ParameterError
 from hccl_py.program.program import Program
@@ -24,6 +24,8 @@ from hccl_py.topology.networks.product import HCCS, MEDIA, ROCE
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray
 
+Bools = npt.NDArray[np.bool_]
+
 _AT_ONCE = 1 << 16
 """Transports whose routes are computed together."""
 
@@ -33,14 +35,24 @@ _TABLE = 4
 
 @dataclass(frozen=True, eq=False)
 class LinkClasses:
-    """`of_end` has the class of every transport end; a class has α in µs, β in µs per byte, and one
-    kind of transport.
+    """`of_end` has the class of every transport end. A class has a sort of links (a place in
+    MEDIA), α and the start of a transfer in µs, and β in µs per byte of what is pulled, and of what
+    is pushed; `device_us` is the β of all flows of its sort at a device, 0 where they share none.
     """
 
     of_end: npt.NDArray[np.int32]
+    medium: npt.NDArray[np.int8]
     alpha_us: Floats
-    beta_us: Floats
+    read_us: Floats
+    write_us: Floats
+    start_us: Floats
+    device_us: Floats
     is_rdma: npt.NDArray[np.bool_]
+
+    @property
+    def beta_us(self) -> Floats:
+        """β of the faster way: a link is no faster than that."""
+        return np.minimum(self.read_us, self.write_us)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,23 +72,25 @@ class Links:
         program: Program, topology: Topology | None, cost: CostModel, slow: Stragglers = EVEN
     ) -> Links:
         """Return the links as a program's protocol uses them."""
-        return Links(topology, cost, slow, cost.protocols.of(program.protocol).efficiency)
+        efficiency = cost.protocols.of(program.protocol).efficiency
+        return Links(topology, cost.run_by(program.protocol), slow, efficiency)
 
     @cached_property
     def network(self) -> Network:
         """The network of the topology; ValueError where there is none."""
         if self.topology is None:
             raise ValueError("links of a program without a topology have no network")
-        return network_of(self.topology, self.cost.shared_ports)
+        return network_of(self.topology, self.cost)
 
     def classes(self, transports: Transports) -> LinkClasses:
         """Return the classes of all transport ends."""
         if self.topology is None:
-            return self._by_media(np.where(transports.is_rdma, ROCE, HCCS).astype(np.int8))
-        network = self.network
+            media = np.where(transports.is_rdma, ROCE, HCCS).astype(np.int8)
+            return self._by_media(media, np.zeros(len(media), np.bool_))
+        network, rank, peer = self.network, transports.rank, transports.peer
         if isinstance(network, ProductNetwork) and not self.slow.links:
-            ports = ports_of(self.topology, transports)
-            return self._by_media(network.media(transports.rank, transports.peer, ports))
+            media = network.media(rank, peer, ports_of(self.topology, transports))
+            return self._by_media(media, self.topology.server[rank] != self.topology.server[peer])
         return self._by_route(transports)
 
     def capacities(self, links: IntArray) -> Floats:
@@ -104,12 +118,31 @@ class Links:
     def _slow_links(self) -> _SlowLinks:
         return _SlowLinks.of(self.slow, self.network)
 
-    def _by_media(self, media: npt.NDArray[np.int8]) -> LinkClasses:
-        table = [getattr(self.cost, name) for name in MEDIA]
-        alpha = np.array([m.alpha_us for m in table])
-        beta = np.array([self.cost.alone_us(name) for name in MEDIA]) / self.efficiency
-        is_rdma = (np.arange(len(table)) == ROCE) & (not self._is_clos)
-        return LinkClasses(media.astype(np.int32), alpha, beta, is_rdma)
+    @cached_property
+    def _of_sorts(self) -> Floats:
+        """α, α far away, β of reads, β of writes, start and device β of each sort of links."""
+        rows = []
+        for name in MEDIA:
+            link: LinkCost = getattr(self.cost, name)
+            far = link.alpha_us if link.far_alpha_us is None else link.far_alpha_us
+            betas = [self.cost.alone_us(name, reads=reads) for reads in (True, False)]
+            betas.append(per_byte(link.device_gbps))
+            read, write, device = (beta / self.efficiency for beta in betas)
+            rows.append((link.alpha_us, far, read, write, link.start_us, device))
+        return np.array(rows).T
+
+    def _by_media(self, media: npt.NDArray[np.int8], far: Bools) -> LinkClasses:
+        """Return a class for each sort of links, and further ones for those that leave servers
+        where their α is another one.
+        """
+        alpha, far_alpha, read, write, start, device = self._of_sorts
+        of_end, medium = media.astype(np.int32), np.arange(len(MEDIA), dtype=np.int8)
+        if (far_alpha != alpha).any():
+            of_end, medium = of_end + len(MEDIA) * far, np.tile(medium, 2)
+            alpha = np.concatenate([alpha, far_alpha])
+        rest = np.array([read, write, start, device])[:, medium]
+        is_rdma = (medium == ROCE) & (not self._is_clos)
+        return _classes(of_end, medium, np.array([alpha, *rest]), is_rdma)
 
     def _by_route(self, transports: Transports) -> LinkClasses:
         """Return classes by what routes cost: α is that of the sort of link, and what the links
@@ -119,23 +152,24 @@ class Links:
             self._costs(transports, np.arange(first, min(first + _AT_ONCE, len(transports))))
             for first in range(0, len(transports), _AT_ONCE)
         ]
-        alpha, beta = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0))
-        first, of_end = _alike(alpha, beta, transports.is_rdma)
+        costs = np.concatenate(parts, axis=1) if parts else np.zeros((6, 0))
+        first, of_end = _alike(*costs, transports.is_rdma)
         is_rdma = transports.is_rdma[first]
-        return LinkClasses(of_end.astype(np.int32), alpha[first], beta[first], is_rdma)
+        return _classes(of_end, costs[0, first], costs[1:, first], is_rdma)
 
     def _costs(self, transports: Transports, ends: IntArray) -> Floats:
-        """Return α and β of some transport ends."""
+        """Return the sort of link of some transport ends, α, both β, the start and the device β."""
         routes = self.routes(transports, ends)
         rank, peer = transports.rank[ends], transports.peer[ends]
         media = np.full(len(ends), HCCS, np.int8)
         network, ports = self.network, self._ports(transports)[ends]
+        is_far = np.zeros(len(ends), np.bool_)
         if isinstance(network, ProductNetwork):
             media = network.media(rank, peer, ports)
+            is_far = network.topology.server[rank] != network.topology.server[peer]
         media[ports == OUT] = ROCE
-        table = [getattr(self.cost, name) for name in MEDIA]
-        alpha = np.array([m.alpha_us for m in table])[media]
-        alone = np.array([self.cost.alone_us(name) for name in MEDIA])[media] / self.efficiency
+        near, far, read, write, start, device = self._of_sorts[:, media]
+        alpha = np.where(is_far, far, near)
         used, place = numbered(routes.link, network.nodes)
         rates, slow = network.rates(used, self.cost), self._slow_links.factors(used)
         first = routes.first[:-1]
@@ -143,13 +177,24 @@ class Links:
             alpha = alpha + np.add.reduceat(rates.latency_us[place], first)
         else:
             alpha = alpha + network.latency_us(rank, peer, ports, self.cost)
-        factor = np.maximum.reduceat(slow[place], first) * self._slow_links.of_pairs(rank, peer)
-        if isinstance(network, ProductNetwork):  # a flow is one port wide on any link
-            return np.stack([alpha * factor, alone * factor])
-        betas = (1e-3 / rates.gbps * slow)[place] * routes.shares
-        beta = np.maximum.reduceat(betas, first) / self.efficiency
-        beta = beta * self._slow_links.of_pairs(rank, peer)
-        return np.stack([alpha * factor, beta])
+        of_pair = self._slow_links.of_pairs(rank, peer)
+        factor = np.maximum.reduceat(slow[place], first) * of_pair
+        if not isinstance(network, ProductNetwork):
+            betas = (1e-3 / rates.gbps * slow)[place] * routes.shares
+            beta = np.maximum.reduceat(betas, first) / self.efficiency * of_pair
+            none = np.zeros(len(ends))
+            return np.stack([media, alpha * factor, beta, beta, start * factor, none])
+        # On any link of a product a flow is one port wide.
+        return np.stack([media, *np.array([alpha, read, write, start, device]) * factor])
+
+
+def _classes(
+    of_end: npt.NDArray[Any], medium: npt.NDArray[Any], columns: Floats, is_rdma: Bools
+) -> LinkClasses:
+    """Return classes with these rows: α, both β, the start, the device β."""
+    alpha, read, write, start, device = columns
+    place = of_end.astype(np.int32)
+    return LinkClasses(place, medium.astype(np.int8), alpha, read, write, start, device, is_rdma)
 
 
 def ports_of(topology: Topology, transports: Transports) -> Ports:

@@ -119,10 +119,7 @@ class Planner:
 
     def _planned(self, op: OpParam, wanted: _Wanted, levels: tuple[tuple[str, str], ...]) -> Plan:
         selection, chosen = self.select(op, wanted.executor, dict(levels))
-        op = replace(
-            op.with_words(selection.levels),
-            deterministic=op.reduce is not None and self.config.deterministic != "false",
-        )
+        op = self.config.ordered(op.with_words(selection.levels))
         program = self._recorded(chosen.executor, op)
         if program.batching_hint:
             warnings.warn(program.batching_hint, BatchingWarning, stacklevel=_caller_level())

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from hccl_py.fit.search import DISTINCT, SAME, Free, Search, Solution
+from hccl_py.values import Floats
 
 _OTHER = 1.05
 """How many times as large another value is that is tried."""
@@ -24,10 +25,24 @@ def not_determined(search: Search, solution: Solution) -> dict[int, str]:
     that take less of the time; empty where all are determined.
     """
     return (
-        _indistinct(search, solution)
+        _idle_floors(search, solution)
+        or _indistinct(search, solution)
         or (_not_unique(search, solution) if search.paths.learns else {})
         or _least_certain(search, solution)
     )
+
+
+def deciding_rows(solution: Solution) -> list[tuple[int, Floats]]:
+    """Return for each free parameter the share of what is known about it that every time brings:
+    of what it explains and the others cannot.
+    """
+    columns = np.sqrt(solution.weights)[:, None] * solution.columns[:, solution.free]
+    found = []
+    for number, k in enumerate(solution.free):
+        own, others = columns[:, number], np.delete(columns, number, axis=1)
+        rest = own - others @ np.linalg.lstsq(others, own, rcond=None)[0]
+        found.append((k, np.asarray(rest**2 / max(float(rest @ rest), np.finfo(float).tiny))))
+    return found
 
 
 def hold(search: Search, some: Free, solution: Solution) -> tuple[Solution, int, bool]:
@@ -47,6 +62,17 @@ def hold(search: Search, some: Free, solution: Solution) -> tuple[Solution, int,
                 return kept, k, True
     others = tuple(j for j in solution.free if j != some[0])
     return replace(solution, free=others), some[0], False
+
+
+def _idle_floors(search: Search, solution: Solution) -> dict[int, str]:
+    """Return a least time of calls without which these times are explained as well."""
+    spare = max(len(solution.off) - len(solution.free), 1)
+    for k in solution.free:
+        engine, at = search.parameters[k].engine, solution.at.copy()
+        at[k] = 0.0
+        if engine and solution.is_matched_by(search.off_at(at), _UNSURE / spare):
+            return {k: f"all {len(search.times_of(engine))} of its calls take longer"}
+    return {}
 
 
 def _indistinct(search: Search, solution: Solution) -> dict[int, str]:

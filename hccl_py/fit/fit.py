@@ -19,16 +19,17 @@ they are explained as well.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 import numpy as np
 
 from hccl_py.clocks.cost import CostModel
 from hccl_py.errors import ParameterError
+from hccl_py.fit.alike import counted_once
 from hccl_py.fit.critical_paths import CriticalPaths
-from hccl_py.fit.determined import hold, not_determined
-from hccl_py.fit.parameters import Parameter, TimedCall, used_parameters
+from hccl_py.fit.determined import deciding_rows, hold, not_determined
+from hccl_py.fit.parameters import Parameter, TimedCall, used_parameters, with_plain_links
 from hccl_py.fit.search import DISTINCT, ModelTimes, Search, Solution
 from hccl_py.fit.simulated import SimulatedTimes
 from hccl_py.simulator.entry import Network
@@ -37,18 +38,23 @@ from hccl_py.values import Floats
 _ALIKE = 0.9
 """The correlation from which two estimates are said to hang together."""
 
+_DECIDING = 3
+"""Samples that are named for each estimate."""
+
 
 @dataclass(frozen=True)
 class Estimate:
     """A parameter's value and standard error, both in µs or GB/s.
 
     The value is None where a rate costs nothing; the error is None where there are not more times
-    than parameters, or no value.
+    than parameters, or no value. `decided_by` names the samples that tell most of it, by number,
+    each with its share.
     """
 
     parameter: Parameter
     value: float | None
     error: float | None
+    decided_by: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,14 +102,18 @@ def fit(
     base: CostModel,
     parameters: Sequence[Parameter] | None = None,
     network: Network = "uncontended",
+    near: CostModel | None = None,
 ) -> Fit:
     """Return the cost model whose simulated times come nearest to the measured ones.
 
     Fitted are the parameters named, else α and β of the links that the programs use, and γ. What
     these times do not determine keeps its value in `base`, if that explains them as well: what
     grows in step with parameters that are fitted, and what has a standard error larger than itself.
-    Raises ParameterError for
-    fewer than two samples, where nothing can be determined, and without scipy.
+    Samples with the same program and the same time count once. The search begins at `near`, where
+    that is known.
+
+    Raises ParameterError for fewer than two samples, where nothing can be determined, and without
+    scipy.
     """
     if find_spec("scipy") is None:
         raise ParameterError("Fitting needs scipy.", "pip install 'hccl-py[fit]' brings it.")
@@ -116,7 +126,9 @@ def fit(
         )
     asked = used_parameters(samples) if parameters is None else parameters
     times: type[ModelTimes] = SimulatedTimes if network == "contended" else CriticalPaths
-    search = Search(samples, base, asked, times)
+    once, place = counted_once(samples)
+    base = with_plain_links(base, asked)
+    search = Search(once, base, asked, times, near)
     everything = tuple(range(len(search.parameters)))
     solution = search.solve(search.starts(search.start, everything), everything)
     rank = _rank(solution)
@@ -133,7 +145,14 @@ def fit(
             else f"These times tell nothing about {', '.join(p.name for p in parameters)}.",
             "Measure more sizes, small ones and large ones, of two ranks or more.",
         )
-    return _fit_of(search, solution, kept, rank)
+    found = _fit_of(search, solution, kept, rank)
+    first = {number: k for k, number in reversed(list(enumerate(place)))}
+    estimates = tuple(
+        replace(e, decided_by=tuple((first[row], share) for row, share in e.decided_by))
+        for e in found.estimates
+    )
+    model_us, weights = found.model_us[place], found.weights[place]
+    return replace(found, estimates=estimates, model_us=model_us, weights=weights)
 
 
 def _rank(solution: Solution) -> int:
@@ -146,13 +165,15 @@ def _fit_of(search: Search, solution: Solution, kept: Mapping[int, str], rank: i
     """Put a solution into the units of a cost model."""
     cost, errors = search.paths.cost(solution.at), solution.errors()
     estimates = []
-    for number, k in enumerate(solution.free):
+    for number, (k, shares) in enumerate(deciding_rows(solution)):
         parameter = search.parameters[k]
         value, at = parameter.of(cost), parameter.microseconds(cost)
         error = None if errors is None or value is None else float(errors[number])
         if error is not None and value is not None and parameter.is_rate:
             error *= value / at
-        estimates.append(Estimate(parameter, value, error))
+        most = np.argsort(-shares, kind="stable")[:_DECIDING].tolist()
+        decided_by = tuple((row, float(shares[row])) for row in most)
+        estimates.append(Estimate(parameter, value, error, decided_by))
     held = [
         HeldParameter(search.parameters[k], search.parameters[k].of(cost), why)
         for k, why in kept.items()

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from pydantic import BaseModel
 
-from hccl_py.clocks.cost import CostModel, LinkCost, per_byte
+from hccl_py.clocks.cost import (
+    ENGINES,
+    GIVE_WAY,
+    PROTOCOLS,
+    CostModel,
+    EngineCost,
+    LinkCost,
+    ProtocolCost,
+    per_byte,
+)
 from hccl_py.clocks.links import ports_of
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.program.program import Program
@@ -23,13 +34,13 @@ _FREE = 1e-12
 
 @dataclass(frozen=True)
 class Parameter:
-    """A field of a link type, or one of the model itself, which has no `link`; those that are
-    `tied` to it have the same value.
+    """A field of a part of the model, or one of the model itself, which has no `part`: a sort of
+    links, `engines.ccu`, `protocols.ll`. Those that are `tied` to it have the same value.
 
     Solved for as microseconds: a step, or a byte.
     """
 
-    link: str
+    part: str
     field: str
     tied: tuple[Parameter, ...] = ()
 
@@ -45,12 +56,12 @@ class Parameter:
                     f"{first.name} and {other.name} cannot be equal: one is a rate.",
                     "Tie rates to rates, and times to times.",
                 )
-        return Parameter(first.link, first.field, tuple(others))
+        return Parameter(first.part, first.field, tuple(others))
 
     @property
     def name(self) -> str:
         """Return `hccs.alpha_us`, as in a cost model's file."""
-        own = f"{self.link}.{self.field}" if self.link else self.field
+        own = f"{self.part}.{self.field}" if self.part else self.field
         return "=".join([own, *(other.name for other in self.tied)])
 
     @property
@@ -60,10 +71,23 @@ class Parameter:
 
     def of(self, cost: CostModel) -> float | None:
         """Return its value in a cost model."""
-        if self.field == "local_notify_us":
-            return cost.inside_us
-        value: float | None = getattr(getattr(cost, self.link) if self.link else cost, self.field)
+        found: object = cost
+        for name in self.part.split(".") if self.part else ():
+            found = getattr(found, name)
+        value: float | None = getattr(found, self.field)
+        if value is None and self.field in _INSTEAD:
+            value = getattr(found, _INSTEAD[self.field])
         return value
+
+    @property
+    def link(self) -> str:
+        """The sort of links that it is of; "" for none."""
+        return self.part if self.part in MEDIA else ""
+
+    @property
+    def engine(self) -> str:
+        """The engine whose calls take no less than this; "" where it is no such time."""
+        return self.part.removeprefix("engines.") if self.field == "call_us" else ""
 
     def microseconds(self, cost: CostModel) -> float:
         """Return the cost of a step or of a byte, in µs."""
@@ -78,10 +102,7 @@ class Parameter:
 
     def put(self, cost: CostModel, microseconds: float) -> CostModel:
         """Return the cost model with this cost of a step or a byte."""
-        changed = {self.field: self.value(microseconds)}
-        if self.link:
-            changed = {self.link: getattr(cost, self.link).model_copy(update=changed)}
-        cost = cost.model_copy(update=changed)
+        cost = _with(cost, [*self.part.split("."), self.field], self.value(microseconds))
         for other in self.tied:
             cost = other.put(cost, microseconds)
         return cost
@@ -92,12 +113,27 @@ class Parameter:
         return 1e-5 if self.is_rate else 1.0
 
 
-_OF_LINKS = [
-    f"{link}.{field}" for link in MEDIA for field in LinkCost.model_fields if field.endswith(_UNITS)
-]
-_OF_MODELS = [field for field in CostModel.model_fields if field.endswith(_UNITS)]
+_INSTEAD = {
+    "local_notify_us": "notify_us",
+    "far_alpha_us": "alpha_us",
+    "read_gbps": "gbps",
+    "write_gbps": "gbps",
+}
+"""The fields that count where others are left out."""
 
-PARAMETERS = (*_OF_LINKS, *_OF_MODELS)
+_PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
+    *((link, LinkCost) for link in MEDIA),
+    ("", CostModel),
+    *((f"engines.{engine}", EngineCost) for engine in ENGINES),
+    *((f"protocols.{protocol.lower()}", ProtocolCost) for protocol in PROTOCOLS),
+)
+
+PARAMETERS = tuple(
+    f"{part}.{field}".lstrip(".")
+    for part, model in _PARTS
+    for field in model.model_fields
+    if field.endswith(_UNITS)
+)
 """The names of all of them."""
 
 
@@ -105,8 +141,18 @@ def _named(name: str) -> Parameter:
     if name not in PARAMETERS:
         hint = did_you_mean(name, PARAMETERS) or f"Those known are {', '.join(PARAMETERS)}."
         raise ParameterError(f"A cost model has no parameter {name!r:.60}.", hint)
-    link, _, field = name.rpartition(".")
-    return Parameter(link, field)
+    part, _, field = name.rpartition(".")
+    return Parameter(part, field)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def _with(model: M, path: Sequence[str], value: float | None) -> M:
+    """Return a model with another value at a path of fields; empty names are left out."""
+    name, *further = [name for name in path if name]
+    changed = _with(getattr(model, name), further, value) if further else value
+    return model.model_copy(update={name: changed})
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +177,19 @@ def cost_at(base: CostModel, parameters: Sequence[Parameter], at: Floats) -> Cos
     """Return the cost model that has these parameters, in microseconds."""
     for parameter, microseconds in zip(parameters, at.tolist(), strict=True):
         base = parameter.put(base, microseconds)
+    return base
+
+
+def with_plain_links(base: CostModel, parameters: Sequence[Parameter]) -> CostModel:
+    """Return the model without what gives way to parameters that are fitted, unless it is fitted
+    itself.
+    """
+    asked = {name for parameter in parameters for name in parameter.name.split("=")}
+    for name in asked:
+        part, _, field = name.rpartition(".")
+        finer = [other for other in GIVE_WAY.get(field, ()) if f"{part}.{other}" not in asked]
+        for other in finer if part in MEDIA else ():
+            base = _with(base, [part, other], None)
     return base
 
 

@@ -45,6 +45,7 @@ def fit_and_predict(
         "name": f"fitted-{calls[0].topology.product.name}",
         "sources": f"hccl-py fit of {len(learned)} measured times, {network}, from {model.name}",
         "uncertain": "; ".join(f"{k.parameter.name} was kept: {k.why}" for k in found.held),
+        "measured": (),
     }
     found = replace(found, cost=found.cost.model_copy(update=about))
     others = [call for call, is_out in flags if is_out]

@@ -2,21 +2,25 @@
 
 Such functions are the critical paths known so far, with which times are piecewise linear, or the
 simulation itself. scipy's bounded least squares minimise the relative deviations, no parameter
-below 0. Where two link types work at once that may end with the
-wrong one waited for, so it starts with each of them slow, too, and the best end counts.
-ModelTimes far off count less (Cauchy's loss) where there are at least three to a parameter, but not
-against simulated times: in valleys of their own whole groups of times are far off.
+below 0. Where two link types work at once that may end with the wrong one waited for, so it starts
+with each of them slow, too, and the best end counts.
+
+Times far off count less: against paths by Cauchy's loss, whose scale follows the deviations, where
+there are at least three times to a parameter; against simulations by the soft absolute value, whose
+scale is fixed, as whole groups of times are far off in valleys of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.engines import engine_of
+from hccl_py.fit.alike import alike_programs
 from hccl_py.fit.parameters import Linearization, Parameter, TimedCall
 from hccl_py.values import Floats
 
@@ -33,9 +37,13 @@ _ROUNDS = 100
 _SLOW = 4.0
 """How many times as much a slow start costs."""
 _AROUND = 8.0
-_DRAWN = 100
+_DRAWN = 60
 _STARTED = 3
 """How far off points are drawn around a start, how many, and at how many a search starts."""
+_FIRST = 4
+"""Points that a search over simulations looks at from each start before the best one goes on."""
+_SOFT = 0.1
+"""The relative deviation from which times count less against simulations."""
 _CAUCHY = 2.385
 """Usual deviations at which a weight is a half."""
 _ROBUST = 3
@@ -47,9 +55,9 @@ _NORMAL = 0.6745
 class ModelTimes(Protocol):
     """Times of programs as functions of parameters in microseconds.
 
-    `learns` says that points that were not extended to may have other times than they seem to.
-    `tolerance` is that of the search, which looks at `most` points, `steady` by how much,
-    relatively, a point may move that does not move any more.
+    `learns` says that points that were not extended to may have other times than they seem to; what
+    does not is simulated. `tolerance` is that of the search, which looks at `most` points, `steady`
+    by how much, relatively, a point may move that does not move any more.
     """
 
     learns: bool
@@ -123,28 +131,43 @@ class Search:
         base: CostModel,
         parameters: Sequence[Parameter],
         times: Callable[[Sequence[TimedCall], CostModel, Sequence[Parameter]], ModelTimes],
+        near: CostModel | None = None,
     ) -> None:
-        distinct = {id(sample.program): sample for sample in samples}
-        place = {key: number for number, key in enumerate(distinct)}
-        self._row = [place[id(sample.program)] for sample in samples]
+        distinct, self._row = alike_programs(samples)
         self._time_us = np.array([sample.time_us for sample in samples])
         self.parameters = parameters
-        self.paths = times(list(distinct.values()), base, parameters)
+        self.samples = samples
+        self.paths = times(distinct, base, parameters)
         self.base: Floats = np.array([p.microseconds(base) for p in self.parameters])
-        self.start: Floats = np.where(self.base, self.base, [p.usual for p in self.parameters])
+        self._is_near = near is not None
+        begin = np.array([p.microseconds(near or base) for p in self.parameters])
+        usual = [p.usual for p in self.parameters]
+        self.start: Floats = np.where(begin, begin, usual)
+        floors = [k for k, p in enumerate(self.parameters) if p.engine]
+        for k in floors:
+            self.start[k] = min(self.times_of(parameters[k].engine), default=self.start[k])
+
+    def times_of(self, engine: str) -> list[float]:
+        """Return the measured times of the calls of an engine."""
+        return [s.time_us for s in self.samples if engine_of(s.program, s.topology) == engine]
 
     def solve(self, starts: Sequence[Floats], free: Free) -> Solution:
         """Fit some parameters; the others stay as they are where it starts."""
         for start in starts:
             self.paths.extend(start)
-        for _ in range(_ROUNDS):
-            ends = [self.nearest(start, free) for start in starts]
-            here = min(ends, key=lambda end: float(np.abs(self.off(end.time_us)).sum()))
+        if not self.paths.learns:
+            if len(starts) > 1:
+                starts = [self._best([self.nearest(s, free, _FIRST) for s in starts]).at]
+            here = self.nearest(starts[0], free)
+        for _ in range(_ROUNDS if self.paths.learns else 0):
+            here = self._best([self.nearest(start, free) for start in starts])
             if not self.paths.extend(here.at):
                 break
         off = self.off(here.time_us)
         model_us = here.time_us[self._row]
         weights = 1 / (1 + (off / self._scale(here, free)) ** 2)
+        if not self.paths.learns:
+            weights = 1 / np.sqrt(1 + (off / _SOFT) ** 2)
         return Solution(here.at, free, model_us, self._columns(here), off, weights)
 
     def starts(self, at: Floats, free: Free) -> list[Floats]:
@@ -155,7 +178,7 @@ class Search:
         usual = at.copy()
         usual[list(free)] = self.start[list(free)]
         if not self.paths.learns:
-            return [usual, *self._around(usual, free)]
+            return [usual] if self._is_near else [usual, *self._around(usual, free)]
         links = {k: self.parameters[k].link for k in free if self.parameters[k].link}
         slow = [[k] for k in links]
         slow += [[k for k in links if links[k] == link] for link in dict.fromkeys(links.values())]
@@ -165,18 +188,23 @@ class Search:
             starts[-1][some] *= _SLOW
         return starts
 
+    def _best(self, ends: Sequence[Linearization]) -> Linearization:
+        """Return the end with the smallest deviations."""
+        return min(ends, key=lambda end: float(np.abs(self.off(end.time_us)).sum()))
+
     def _around(self, usual: Floats, free: Free) -> list[Floats]:
         """Return the best of points drawn around one, each free parameter up to so many times as
         large or small.
         """
-        rng, chosen = np.random.default_rng(len(free)), list(free)
+        rng = np.random.default_rng(len(free))
+        chosen = [k for k in free if not self.parameters[k].engine]
         drawn = np.tile(usual, (_DRAWN, 1))
         drawn[:, chosen] *= _AROUND ** rng.uniform(-1, 1, (_DRAWN, len(chosen)))
         misfit = [float(np.abs(self.off(self.paths.time_us(at))).sum()) for at in drawn]
         return [drawn[k] for k in np.argsort(misfit, kind="stable")[:_STARTED]]
 
-    def nearest(self, start: Floats, free: Free) -> Linearization:
-        """Return the least squares that are reached from a start.
+    def nearest(self, start: Floats, free: Free, most: int | None = None) -> Linearization:
+        """Return the least squares that are reached from a start, over `most` points.
 
         The scale of Cauchy's loss follows the deviations, until nothing moves.
         """
@@ -197,8 +225,8 @@ class Search:
                 here.at[chosen] / unit,
                 jac=lambda v: -self._columns(self.paths.linearize(put(v)))[:, chosen] * unit,
                 bounds=(0, np.inf),
-                **{"loss": "cauchy", "f_scale": scale} if np.isfinite(scale) else {},
-                max_nfev=self.paths.most,
+                **self._loss(scale),
+                max_nfev=most or self.paths.most,
                 **dict.fromkeys(("ftol", "xtol", "gtol"), self.paths.tolerance),
             )
             found = put(np.where(end.active_mask < 0, 0, end.x))
@@ -207,9 +235,19 @@ class Search:
                 break
         return here
 
+    def _loss(self, scale: float) -> dict[str, Any]:
+        if not self.paths.learns:
+            return {"loss": "soft_l1", "f_scale": _SOFT}
+        return {"loss": "cauchy", "f_scale": scale} if np.isfinite(scale) else {}
+
     def off(self, time_us: Floats) -> Floats:
         """Return relative deviations of the measured times from what the programs take."""
         return np.asarray(1 - time_us[self._row] / self._time_us)
+
+    def off_at(self, at: Floats) -> Floats:
+        """Return the relative deviations at a point."""
+        self.paths.extend(at)
+        return self.off(self.paths.time_us(at))
 
     def _columns(self, here: Linearization) -> Floats:
         return np.asarray(here.slopes[self._row] / self._time_us[:, None])

@@ -67,6 +67,7 @@ def _program(document: object) -> Program:
         rounds=_rounds(file, program.rounds),
         calls=calls_from(file.calls or []),
         protocol=file.protocol,
+        engine=file.engine,
         counts_posts=file.notifies == "counting",
         alternating=alternating_from(file.alternating or [], memory.names, "alternating"),
     )

@@ -46,6 +46,8 @@ def to_json(program: Program) -> str:
         head["calls"] = calls_document(program.calls)
     if program.protocol:
         head["protocol"] = program.protocol
+    if program.engine:
+        head["engine"] = program.engine
     if program.counts_posts:
         head["notifies"] = "counting"
     if program.alternating:

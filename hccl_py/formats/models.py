@@ -17,8 +17,8 @@ NotifyKind = Literal["one-bit", "counting"]
 class FileModel(Strict):
     """A program file, in the short form (`link`, `exported`) or the general one (`links`).
 
-    `executor`, `rounds` (where the last rounds have no task), `plane` and `protocol` are what
-    hccl-py adds; `notifies` and `alternating` what other runtimes have.
+    `executor`, `rounds` (where the last rounds have no task), `plane`, `protocol` and `engine` are
+    what hccl-py adds; `notifies` and `alternating` what other runtimes have.
     """
 
     format: Literal["hccl-py.program/1"]
@@ -28,6 +28,7 @@ class FileModel(Strict):
     rounds: int | None = None
     calls: list[object] | None = None
     protocol: Literal["", "Simple", "LL", "LL128"] = ""
+    engine: Literal["", "aicpu_ts", "ccu", "host"] = ""
     notifies: NotifyKind = "one-bit"
     alternating: list[object] | None = None
     link: LinkName | None = None

@@ -98,6 +98,7 @@ def _header(program: Program) -> str:
         "splits": program.splits,
         "calls": calls_document(program.calls),
         "protocol": program.protocol,
+        "engine": program.engine,
         "notifies": "counting" if program.counts_posts else "one-bit",
         "alternating": program.alternating,
     }

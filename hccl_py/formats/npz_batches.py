@@ -15,7 +15,7 @@ from hccl_py.formats.npz import SHARED, Array
 from hccl_py.formats.npz_formulas import REWRITE, Formulas, formulas_from, shaped, within
 from hccl_py.program.builder.columns import frozen
 from hccl_py.program.instruction import COLUMNS, Batch, Instruction
-from hccl_py.program.limits import LIMIT, MAX_NUMBER
+from hccl_py.program.limits import LIMIT, MAX_NUMBER, MAX_ROUND
 from hccl_py.values import IntArray
 
 _KINDS = tuple(TaskKind)
@@ -80,7 +80,7 @@ def _check_shared(shared: Mapping[str, IntArray], limits: IndexLimits) -> None:
         "stream": MAX_NUMBER - 1,
         "label": limits.labels - 1,
         "line": limits.lines - 1,
-        "round": 2**31 - 2,
+        "round": MAX_ROUND,
         "src_buffer": limits.buffers - 1,
         "dst_buffer": limits.buffers - 1,
         "dtype": max(_TYPE_NUMBERS),

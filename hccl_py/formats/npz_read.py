@@ -64,6 +64,7 @@ class _Header(Strict):
     splits: list[str]
     calls: list[Any]
     protocol: Literal["", "Simple", "LL", "LL128"] = ""
+    engine: Literal["", "aicpu_ts", "ccu", "host"] = ""
     notifies: NotifyKind = "one-bit"
     alternating: list[Any] | None = None
 
@@ -137,6 +138,7 @@ def _program(header: _Header, arrays: Mapping[str, Array]) -> Program:
         rounds=header.rounds,
         calls=calls_from(header.calls, "header.calls"),
         protocol=header.protocol,
+        engine=header.engine,
         counts_posts=header.notifies == "counting",
         alternating=alternating_from(
             header.alternating or [], header.buffers, "header.alternating"

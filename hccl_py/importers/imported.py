@@ -4,12 +4,12 @@ verifier's findings in the words of the source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from hccl_py.errors import ParameterError
+from hccl_py.errors import DeadlockError, ParameterError
 from hccl_py.program.program import Program
 
 if TYPE_CHECKING:  # timing a program does without the verifier
@@ -17,6 +17,17 @@ if TYPE_CHECKING:  # timing a program does without the verifier
     from hccl_py.verifier import Finding, Options, Report
 
 UNVERIFIED = "The program was not verified: it is not whole."
+
+
+LIMITS_ONLY = "All errors are limits of the runtime: but for these, nothing is wrong."
+
+
+def _are_limits(findings: Iterable[Finding]) -> bool:
+    """True if there are errors, and all are about what the source's runtime refuses."""
+    from hccl_py.verifier import Severity
+
+    names = {found.name for found in findings if found.severity is Severity.ERROR}
+    return names == {"RUNTIME_LIMIT"}
 
 
 class ProgramCase(NamedTuple):
@@ -31,6 +42,10 @@ class ProgramCase(NamedTuple):
 
 def _unchanged(finding: Finding) -> Finding:
     return finding
+
+
+def _unchanged_hang(error: DeadlockError) -> DeadlockError:
+    return error
 
 
 def _explained(explain: Callable[[Finding], Finding | None], finding: Finding) -> Finding:
@@ -64,6 +79,9 @@ class Imported:
 
     unknown: str = ""
     printed: str = ""
+    hang: Callable[[DeadlockError], DeadlockError] = _unchanged_hang
+    """Returns the error of a program that never ends in the words of the source."""
+
     verdict_line: Callable[[Report], str] | None = None
     """Makes the line of `check` on one of many sources of a path, in place of a report."""
 
@@ -123,6 +141,8 @@ class Imported:
                 known.add(key)
                 explained = finding.changed(partial(_explained, case.explain))
                 findings.append(explained.of_case(case.name, "") if case.name else explained)
+        if _are_limits(findings):
+            notes.append(LIMITS_ONLY)
         return Report.of(self.title, findings, programs, notes=tuple(notes))
 
     def _cases(self, program: Program) -> Iterator[ProgramCase]:

@@ -14,8 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from hccl_py.orchestration.region import Chunks, Mask, Region, pieces
-from hccl_py.orchestration.runs import joined
-from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, values_of
+from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt
 
 
 class Bundles:
@@ -60,20 +59,10 @@ class Bundles:
         """Return the chunks of all bundles."""
         return [piece for bundle in self for piece in pieces(bundle)]
 
-    def series(
-        self, first: RankInt, stride: int, k: int, *, by_place: bool = False
-    ) -> list[Region]:
-        """Return the chunks of bundles first, first + stride, ... (k of them, modulo n); with
-        `by_place` in the order of their places, and those that touch as one region.
-        """
+    def series(self, first: RankInt, stride: int, k: int) -> list[Region]:
+        """Return the chunks of bundles first, first + stride, ... (k of them, modulo n)."""
         n = len(self)
-        found = [piece for i in range(k) for piece in pieces(self[(first + stride * i) % n])]
-        if not by_place:
-            return found
-        bounds = [np.atleast_1d(values_of(piece.offset)) for piece in found]
-        bounds += [np.atleast_1d(values_of(piece.size)) for piece in found]
-        ranges = joined(*np.split(np.stack(np.broadcast_arrays(*bounds)), 2))
-        return [Region(self._chunks.buffer, *one, self._chunks.link) for one in ranges]
+        return [piece for i in range(k) for piece in pieces(self[(first + stride * i) % n])]
 
     def parts(self, n: int, *, whole: Mask | None = None) -> list[Bundles]:
         """Cut every chunk into n; element k of the result has the k-th part of every chunk. `whole`

@@ -8,6 +8,8 @@ end records by its own link's kind, so a ring over servers works as it is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hccl_py.enums import Buffer
@@ -95,22 +97,27 @@ def tx_data(stream: Stream, to: Link, send: Memory, *, reduce: bool = False) -> 
     to.tx_data_signal(stream)
 
 
-def rx_data(stream: Stream, frm: Link, recv: Memory, *, reduce: bool = False) -> None:
+def rx_data(
+    stream: Stream,
+    frm: Link,
+    recv: Memory,
+    *,
+    reduce: bool = False,
+    then: Callable[[], None] = lambda: None,
+) -> None:
     """Wait for the peer's DataSignal and, over SDMA, read the data that it sends with tx_data;
-    HCCL's RxAsync.
+    HCCL's RxAsync. `then` records what follows the transfer, before a sum of what landed beside.
     """
     recv = pieces(recv)
     frm.rx_data_signal(stream)
-    if frm.rdma:
-        _arrive(stream, frm, recv, reduce, None)
-        return
-    theirs = [frm.remote(region) for region in recv]
-    if reduce and not frm.inline_reduce:
+    beside: list[Region] = []
+    if not frm.rdma:
+        beside = _read(stream, frm, recv, [frm.remote(region) for region in recv], reduce, None)
+    elif reduce and not frm.inline_reduce:
         beside = _landings(frm, recv, None)
-        stream.copy(beside, theirs)
+    then()
+    if beside:
         stream.reduce(recv, beside)
-    else:
-        (stream.reduce if reduce else stream.copy)(recv, theirs)
 
 
 def _check_places(
@@ -154,14 +161,27 @@ def _pull(
     land: Region | None,
 ) -> None:
     theirs = [frm.remote(r) for r in (_cut(source, recv) if source else recv)]
-    if reduce and not frm.inline_reduce:
-        beside = _landings(frm, recv, land)
-        stream.copy(beside, theirs)
-        frm.tx_data_signal(stream)
+    beside = _read(stream, frm, recv, theirs, reduce, land)
+    if beside:
         stream.reduce(recv, beside)
+    frm.tx_data_signal(stream)
+
+
+def _read(
+    stream: Stream,
+    frm: Link,
+    recv: list[Region],
+    theirs: list[Region],
+    reduce: bool,
+    land: Region | None,
+) -> list[Region]:
+    """Read into `recv`, or beside it what is still to be added there, and return that."""
+    beside = _landings(frm, recv, land) if reduce and not frm.inline_reduce else []
+    if beside:
+        stream.copy(beside, theirs)
     else:
         (stream.reduce if reduce else stream.copy)(recv, theirs)
-        frm.tx_data_signal(stream)
+    return beside
 
 
 def _push(stream: Stream, to: Link, send: list[Region], reduce: bool, land: Region | None) -> None:

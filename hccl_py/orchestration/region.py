@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import Buffer
-from hccl_py.orchestration.runs import joined, order_table, runs_of
+from hccl_py.orchestration.runs import order_table, runs_of
 from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, values_of
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Chunks:
         """
         n = int(n)
         gaps = self.offsets[:, 1:] != self.offsets[:, :-1] + self.sizes[:, :-1]
-        gaps[:, n - 1 :: n] = False
+        gaps[:, n - 1 :: max(n, 1)] = False
         if n < 1 or len(self) % n or gaps.any() or self.order is not None:
             raise OutOfBoundsError(f"{len(self)} chunks joined {n} by {n} with gaps between them")
         rows = len(self.offsets)
@@ -208,24 +208,15 @@ class Chunks:
         """Return the same memory with logical chunk i at place order[i]."""
         return Chunks(self.buffer, self.offsets, self.sizes, self.row, self.link, order)
 
-    def series(
-        self, first: RankInt, stride: int, k: int, *, by_place: bool = False
-    ) -> list[Region]:
+    def series(self, first: RankInt, stride: int, k: int) -> list[Region]:
         """Return chunks first, first + stride, ... (k of them, modulo n), adjacent ones merged into
-        one region. Where any are merged, with `by_place`, and for renumbered chunks, regions come
-        in the order of their places; with `by_place`, chunks with only empty ones between them
-        count as adjacent.
+        one region. Where any are merged, and for renumbered chunks, regions come in the order of
+        their places.
         """
         n = len(self)
         if not 0 <= k <= n:
             raise OutOfBoundsError(f"a series of {k} chunks of {n}")
-        if by_place and self.order is None and self.sizes.any() and not self.sizes.all():
-            at = (values_of(self._index(first % n)) + stride * np.arange(k)[:, None]) % n
-            row = values_of(self.row)
-            ranges = joined(self.offsets[row, at], self.sizes[row, at])
-            return [Region(self.buffer, *one, self.link) for one in ranges]
-        by_place = by_place or self.order is not None
-        runs = runs_of(n, stride % n, k, self.order, self._is_gapless(), by_place)
+        runs = runs_of(n, stride % n, k, self.order, self._is_gapless())
         if not runs.are_kept:
             return [self[(first + stride * i) % n] for i in range(runs.covered)]
         at, row = values_of(self._index(first % n)), values_of(self.row)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from hccl_py.values import IntArray, PerRank, RankInt, count_up
+from hccl_py.values import IntArray, count_up
 
 
 class AdjacentRuns:
@@ -28,7 +28,6 @@ class AdjacentRuns:
         k: int,
         order: tuple[int, ...] | None,
         merge: bool,
-        by_place: bool,
     ) -> None:
         self._length = n // math.gcd(stride, n)
         self.covered = min(k, self._length)
@@ -39,7 +38,7 @@ class AdjacentRuns:
         at = np.argsort(self._cycles, axis=None)[chunk]
         self._cycle, self._step = np.divmod(at, self._length)
         starts = self._windows(np.arange(n) - 1, merge)
-        self.are_kept = by_place or int(starts[1].sum()) < n * self.covered
+        self.are_kept = order is not None or int(starts[1].sum()) < n * self.covered
         if self.are_kept:
             first, self.low = self._ends(*starts)
             _, self.high = self._ends(*self._windows(np.arange(1, n + 1), merge))
@@ -69,33 +68,13 @@ class AdjacentRuns:
 
 @lru_cache(maxsize=256)
 def runs_of(
-    n: int, stride: int, k: int, order: tuple[int, ...] | None, merge: bool, by_place: bool
+    n: int, stride: int, k: int, order: tuple[int, ...] | None, merge: bool
 ) -> AdjacentRuns:
     """Return the runs of a series of `k` of `n` chunks; `merge` where they lie without gaps."""
-    return AdjacentRuns(n, stride, k, order, merge, by_place)
+    return AdjacentRuns(n, stride, k, order, merge)
 
 
 @lru_cache(maxsize=64)
 def order_table(order: tuple[int, ...]) -> IntArray:
     """Return the places of the chunks in logical order."""
     return np.array(order, np.int64)
-
-
-def joined(starts: IntArray, lengths: IntArray) -> list[tuple[RankInt, RankInt]]:
-    """Merge adjacent ranges of bytes; return (offset, size) in the order of their places. Rows of
-    `starts` and `lengths` are ranges, columns ranks; ranks with other numbers of ranges diverge.
-    """
-    order = np.lexsort((lengths, starts), axis=0)
-    starts = np.take_along_axis(starts, order, 0)
-    ends = starts + np.take_along_axis(lengths, order, 0)
-    apart = starts[1:] != ends[:-1]
-    edge = np.ones((1, starts.shape[1]), bool)
-    begins, stops = np.vstack([edge, apart]).T, np.vstack([apart, edge]).T
-    count = int(_number(begins.sum(axis=1)))
-    low = starts.T[begins].reshape(-1, count)
-    high = ends.T[stops].reshape(-1, count)
-    return [(_number(low[:, k]), _number(high[:, k] - low[:, k])) for k in range(count)]
-
-
-def _number(values: IntArray) -> RankInt:
-    return int(values[0]) if values.size == 1 else PerRank.of(values)

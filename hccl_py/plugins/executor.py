@@ -28,7 +28,15 @@ from hccl_py.call.op_param import LEVELS, OpParam
 from hccl_py.enums import Mode
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.orchestration.rank import Rank, RankView
-from hccl_py.plugins.fidelity import UNDECLARED, Fidelity, SourceFile, ours, same, steps
+from hccl_py.plugins.fidelity import (
+    UNDECLARED,
+    Fidelity,
+    SourceFile,
+    is_uneven_tree,
+    ours,
+    same,
+    steps,
+)
 from hccl_py.plugins.resources import (
     ChannelRequest,
     ChannelResources,
@@ -56,6 +64,7 @@ __all__ = [
     "SourceFile",
     "Topology",
     "Unsuitable",
+    "cases_of",
     "check_levels",
     "choices_of",
     "declarations_of",
@@ -186,6 +195,35 @@ def situations_of(op: OpParam, topology: Topology) -> tuple[str, ...]:
     if 1 < len(set(topology.hosts)) < len(topology.hosts):
         found.append("modules")
     return tuple(found)
+
+
+def cases_of(
+    executor: Executor,
+    op: OpParam,
+    topology: Topology,
+    levels: Mapping[str, str],
+    *,
+    in_pieces: bool = False,
+) -> tuple[str, ...]:
+    """Return the cases of a call that an executor's fidelity may distinguish: the words of `levels`
+    where it leaves them open, and situations; `in_pieces` is one that depends on the CCL buffers.
+    """
+    there = [level for level in open_levels(executor, topology) if level in levels]
+    words = tuple(levels[level] for level in there)
+    uneven = any(is_uneven_tree(_members(executor, topology, level)) for level in there)
+    more = (("uneven_tree", uneven), ("pieces", in_pieces))
+    return (*words, *situations_of(op, topology), *(case for case, holds in more if holds))
+
+
+def _members(executor: Executor, topology: Topology, level: str) -> int:
+    """Return the number of members of a plane on which an executor runs words."""
+    choices = choices_of(executor)
+    if choices.get("level0", ("NA",)) == ("NA",):
+        return topology.size
+    pods = len(topology.superpods)
+    if level == "level2":
+        return pods
+    return len(topology.servers) // (pods if "level2" in choices else 1)
 
 
 def open_levels(executor: Executor, topology: Topology) -> tuple[str, ...]:

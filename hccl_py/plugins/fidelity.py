@@ -20,10 +20,11 @@ KINDS = ("same", "steps", "ours")
 DEVICES = ("910A", "910B", "910_93", "310P3")
 SITUATIONS = (
     *("op_base", "graph", "deterministic", "local_reduce", "servers", "modules", "double_ring"),
-    *DEVICES,
+    *("uneven_tree", "pieces", *DEVICES),
 )
 """Cases that any executor can meet: the mode, HCCL_DETERMINISTIC, a reduction that links cannot do
-on their way, several servers, several hosts of modules, two rings inside servers, and the device.
+on their way, several servers, several hosts of modules, two rings inside servers, planes of which
+`is_uneven_tree` is true, an all-to-all that goes in pieces through the CCL buffers, and the device.
 """
 
 
@@ -44,9 +45,9 @@ class Fidelity:
     """A kind, the `sources` that prove it, and one sentence on what deviates from HCCL, and why.
 
     `cases` has the fidelity of calls that differ from the executor's others: by word of HCCL_ALGO
-    on a level that it leaves open, or by one of `SITUATIONS`. ValueError is raised for an unknown
-    kind, for `same` or `steps` without a source, and where the deviation is missing, or is given
-    with `same`.
+    on a level that it leaves open, or by one of `SITUATIONS`; a case may have cases. ValueError is
+    raised for an unknown kind, for `same` or `steps` without a source, and where the deviation is
+    missing, or is given with `same`.
     """
 
     kind: str
@@ -83,7 +84,8 @@ class Fidelity:
         """Return the fidelity of one call, the weakest of all that takes part in it. `cases` are
         its situations and the words of HCCL_ALGO on the levels that the executor leaves open.
         """
-        return joined([replace(self, cases={}), *(self.cases[c] for c in cases if c in self.cases)])
+        met = (self.cases[case].among(cases) for case in cases if case in self.cases)
+        return joined([replace(self, cases={}), *met])
 
     def document(self) -> dict[str, Any]:
         """Return the fidelity as a part of JSON documents."""
@@ -116,8 +118,20 @@ def ours(deviation: str, *sources: SourceFile) -> Fidelity:
 
 
 def joined(parts: Collection[Fidelity]) -> Fidelity:
-    """Return the fidelity of a whole made of these parts: the weakest of them."""
+    """Return the fidelity of a whole made of these parts: the weakest of them, case by case."""
     kind = KINDS[max(KINDS.index(part.kind) for part in parts)]
     sources = dict.fromkeys(source for part in parts for source in part.sources)
     deviations = dict.fromkeys(part.deviation for part in parts if part.deviation)
-    return Fidelity(kind, tuple(sources), " ".join(deviations))
+    cases = {
+        case: joined([part.cases[case] for part in parts if case in part.cases])
+        for case in dict.fromkeys(case for part in parts for case in part.cases)
+    }
+    return Fidelity(kind, tuple(sources), " ".join(deviations), cases)
+
+
+def is_uneven_tree(members: int) -> bool:
+    """True if senders in a step of NHR's or NB's scatter have different numbers of slices to send:
+    among 7, 11, 13, 14, 15, 19 and some more members.
+    """
+    widths = (1 << step for step in range((members - 1).bit_length() - 1))
+    return any((members - 1 + width) % (2 * width) < width - 1 for width in widths)

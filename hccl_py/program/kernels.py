@@ -11,13 +11,14 @@ files that helpers live in, too, and the numbers that both take from other files
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import sys
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +32,13 @@ Helpers: TypeAlias = Callable[[], tuple[Callable[..., object], ...]]
 WORTH_COMPILING = 50_000
 """Loop steps from which the compiled form is faster, its loading from disk included."""
 
-COLD = 8
-"""How many times as many steps it takes while no compiled form is on disk: a plain step costs 1 to
-20 µs, and compiling a kernel 1 to 20 s.
+COLD = 2
+"""How many times as many steps it takes, for each second of compiling, while no compiled form is on
+disk: a plain step costs 1 to 7 µs, and loops that have cost half of a compilation often go on.
 """
+
+BYTES_A_SECOND = 2000
+"""Bytes of Python's code that numba compiles in a second, once it has started, which takes one."""
 
 WORTH_CALLING = 100
 """Loop steps from which a compiled form that is loaded already is faster."""
@@ -51,12 +55,10 @@ class Kernel(Generic[P, R]):
         helpers: Helpers = tuple,
         *,
         allocates: bool = True,
-        inlines: bool = False,
     ) -> None:
         self.plain = function
         self.helpers = helpers
         self.allocates = allocates
-        self.inlines = inlines
         self._plain_steps = 0
         self.__doc__ = function.__doc__
 
@@ -66,11 +68,13 @@ class Kernel(Generic[P, R]):
         import numba
         from numba.extending import register_jitable
 
-        _announce_compilation()
+        from hccl_py.program.passing import pass_by_reference
+
+        pass_by_reference(get_type_hints(self.plain).values())
         # Without numba's run time, arrays are not counted at every call of a helper: 20 x faster.
         counting = {} if self.allocates else {"_nrt": False}
         for helper in self.helpers():
-            register_jitable(inline="never", forceinline=self.inlines, **counting)(helper)
+            register_jitable(inline="never", **counting)(helper)
         options = {"nogil": True, "error_model": "numpy", **counting}
         try:
             jitted = numba.njit(cache=True, **options)(self.plain)
@@ -78,6 +82,7 @@ class Kernel(Generic[P, R]):
             log.info("no place to keep compiled code: set NUMBA_CACHE_DIR to a writable folder")
             jitted = numba.njit(**options)(self.plain)
         _stamp(jitted, self.plain, self.helpers())
+        self._announce_compilation(jitted)
         return cast(Callable[P, R], jitted)
 
     @cached_property
@@ -92,18 +97,57 @@ class Kernel(Generic[P, R]):
             return any(Path(own).glob(f"*/{name}"))
         return (source.parent / "__pycache__" / name).exists()
 
+    @property
+    def seconds_to_compile(self) -> float:
+        """About how long compiling takes, by the size of the code."""
+        functions = (self.plain, *self.helpers())
+        return 1 + sum(len(f.__code__.co_code) for f in functions) / BYTES_A_SECOND
+
     def sized(self, steps: int) -> Callable[P, R]:
         """Return the form that is faster for a loop of so many steps, those before it counted: a
         small loop that runs often is compiled when its plain runs have cost as much as that.
         """
-        worth = WORTH_CALLING if "compiled" in self.__dict__ else WORTH_COMPILING
         total = self._plain_steps + steps
-        if total < worth or (
-            "compiled" not in self.__dict__ and total < worth * COLD and not self._is_on_disk
-        ):
-            self._plain_steps = total
-            return self.plain
-        return self.compiled
+        if total >= WORTH_CALLING and "compiled" in self.__dict__:
+            return self.compiled
+        if total >= WORTH_COMPILING and "compiled" not in self.__dict__:
+            if self._is_on_disk:
+                return self.compiled
+            if total >= WORTH_COMPILING * COLD * self.seconds_to_compile:
+                return self._compile_or_run
+        self._plain_steps = total
+        return self.plain
+
+    def _compile_or_run(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run compiled, or plain while another process compiles a kernel of the same file: what it
+        makes serves both.
+        """
+        file = self.plain.__code__.co_filename
+        with open(file if os.path.exists(file) else os.devnull, "rb") as source:
+            try:
+                fcntl.flock(source, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return self.plain(*args, **kwargs)
+            except OSError:  # files cannot be locked here
+                log.debug("no locks on %s", source.name)
+            return self.compiled(*args, **kwargs)
+
+    def _announce_compilation(self, jitted: object) -> None:
+        """Log when the kernel is compiled; loading what is on disk is not worth a word."""
+        from numba.core import event
+
+        room, seconds = ".".join(self.plain.__module__.split(".")[:2]), self.seconds_to_compile
+        text = f"compiling a loop of {room} for this machine, once: about {seconds:.0f} s"
+
+        class Listener(event.Listener):  # type: ignore[misc]
+            def on_start(self, event: Any) -> None:
+                if event.data["dispatcher"] is jitted:
+                    log.info("%s", text)
+
+            def on_end(self, event: Any) -> None:
+                pass
+
+        event.register("numba:compile", Listener())
 
 
 def _stamp(jitted: Any, plain: Callable[..., object], helpers: tuple[Any, ...]) -> None:
@@ -128,42 +172,18 @@ def _numbers(plain: Any, helpers: tuple[Any, ...]) -> list[tuple[str, float]]:
     return sorted(found)
 
 
-@cache
-def _announce_compilation() -> None:
-    """Log once when a kernel of ours is compiled, which takes seconds; loading a cached one does
-    not.
-    """
-    from numba.core import event
-
-    class Listener(event.Listener):  # type: ignore[misc]
-        is_said = False
-
-        def on_start(self, event: Any) -> None:
-            function = event.data["dispatcher"].py_func
-            if function.__module__.startswith("hccl_") and not self.is_said:
-                log.info("compiling loops for this machine, once: some seconds each")
-                self.is_said = True
-
-        def on_end(self, event: Any) -> None:
-            pass
-
-    event.register("numba:compile", Listener())
-
-
 def kernel(function: Callable[P, R]) -> Kernel[P, R]:
     """Make a function a kernel."""
     return Kernel(function)
 
 
 def kernel_calling(
-    helpers: Helpers, *, allocates: bool = True, inlines: bool = False
+    helpers: Helpers, *, allocates: bool = True
 ) -> Callable[[Callable[P, R]], Kernel[P, R]]:
     """Make a function that calls helpers a kernel; `helpers` returns them, so that they may stand
-    below it. State whether any of them makes arrays. With `inlines`, helpers become parts of the
-    loop, also large ones: every column that is handed over is seven numbers, and a call with
-    fifty of them costs more than most helpers do.
+    below it. State whether any of them makes arrays.
     """
-    return lambda function: Kernel(function, helpers, allocates=allocates, inlines=inlines)
+    return lambda function: Kernel(function, helpers, allocates=allocates)
 
 
 def reading(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:

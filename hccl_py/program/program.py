@@ -63,7 +63,8 @@ class Program:
     the author's lines. `rounds` is how often the executor recorded, `splits` at which lines ranks
     had to be recorded apart. `calls` says how the caller issues the op where that is not once, or
     back to back. `protocol` is one of `clocks.cost.PROTOCOLS` where MSCCL's threadblocks run the
-    streams, and "" elsewhere: it changes times alone. With `counts_posts` notifies are semaphores:
+    streams, and "" elsewhere: it changes times alone, as does `engine`, one of
+    `clocks.cost.ENGINES` where a recording says which. With `counts_posts` notifies are semaphores:
     a post adds one and a wait takes one, where otherwise a notify is one bit. `alternating` names
     buffers of which every rank has two, of the size that is stated: one for calls 0, 2, 4, ...,
     the other for those between. Without `has_op` the op is not known: `op` has a data type and
@@ -86,6 +87,7 @@ class Program:
     splits: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()
     protocol: str = ""
+    engine: str = ""
     counts_posts: bool = False
     alternating: tuple[str, ...] = ()
     has_op: bool = True

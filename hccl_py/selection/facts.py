@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Mode
 from hccl_py.operators.parts import exchange_of
 from hccl_py.selection.levels import AHC, AHC_BROKE, Levels
 from hccl_py.selection.shape import TopologyShape
 from hccl_py.topology.ring_sizes import ring_size
 
-_AIV_REDUCE_TYPES = ("fp32", "fp16", "int8", "int16", "int32", "bf16")
-_AIV_REDUCE_OPS = ("sum", "max", "min")
-_AIV_COPY_TYPES = (*_AIV_REDUCE_TYPES, "uint8", "uint16", "uint32", "int64", "uint64", "fp64")
-"""What vector cores reduce and copy (`platform/common/device_capacity.cc`)."""
+_REDUCED_TYPES = ("fp32", "fp16", "int8", "int16", "int32", "bf16")
+_REDUCED_OPS = ("sum", "max", "min")
+_AIV_COPY_TYPES = (*_REDUCED_TYPES, "uint8", "uint16", "uint32", "int64", "uint64", "fp64")
+"""What RDMA and vector cores reduce, and what these copy (`platform/common/device_capacity.cc`)."""
 
 _CORES, _MOST_CORES_EACH = 48, 4
 _BLOCK = 128
@@ -27,9 +28,9 @@ class Facts(TopologyShape):
     `bytes` per rank.
 
     `given` are HCCL_ALGO's words for the op, `given_all` those for ops that it does not name.
-    `inline` and `rdma_inline`: SDMA and RDMA can do the reduction while they copy. `deterministic`
-    is HCCL_DETERMINISTIC: false, true, or strict, which adds in rank order. `unfolded`: the AI CPU
-    makes the tasks, HCCL's aicpuUnfoldMode. `inter_hccs`: SDMA reaches all ranks of a superpod.
+    `inline`: SDMA can do the reduction while it copies. `deterministic` is HCCL_DETERMINISTIC:
+    false, true, or strict, which adds in rank order. `unfolded`: the AI CPU makes the tasks, HCCL's
+    aicpuUnfoldMode. `inter_hccs`: SDMA reaches all ranks of a superpod.
     `contexts_fit`: a pipeline would not take more FFTS contexts than there are. `zero_copy`: peers
     reach the user's memory, which HCCL makes use of.
     """
@@ -40,14 +41,12 @@ class Facts(TopologyShape):
     given_all: tuple[tuple[str, str], ...]
     ccl_bytes: int
     inline: bool
-    rdma_inline: bool
     deterministic: str
     unfolded: bool
     aiv: bool
     barrier: bool
     inter_hccs: bool
     hccs_ports: int
-    duo: bool
     contexts_fit: bool
     zero_copy: bool
 
@@ -168,9 +167,14 @@ class Facts(TopologyShape):
         return min(_CORES // self.ranks, _MOST_CORES_EACH)
 
     @property
+    def rdma_inline(self) -> bool:
+        """True if HCCL takes RDMA for able to do the reduction while it copies."""
+        return reduces_over_rdma(self.op)
+
+    @property
     def aiv_reduces(self) -> bool:
         """True if the vector cores can do the reduction."""
-        return self.dtype in _AIV_REDUCE_TYPES and self.reduce in _AIV_REDUCE_OPS
+        return reduces_over_rdma(self.op)
 
     @property
     def aiv_copies(self) -> bool:
@@ -179,8 +183,8 @@ class Facts(TopologyShape):
 
     @property
     def two_cards(self) -> bool:
-        """True if the ranks are two PCIe cards of one host."""
-        return self.cards and self.ranks == 2 and self.servers == 1
+        """True if the ranks are two PCIe cards of one host: Is2U2PInfer."""
+        return self.cards and self.ranks == self.devices == 2
 
     @property
     def pod_ranks(self) -> int:
@@ -223,6 +227,14 @@ class Facts(TopologyShape):
         return int(max(ends)) * self.op.unit
 
     @property
+    def in_pieces(self) -> bool:
+        """True if as many parts of an all-to-all as there are ranks, each as large as the largest,
+        do not fit a CCL buffer.
+        """
+        is_exchange = self.op.name in ALL_TO_ALL
+        return is_exchange and max(self.exchanged_bytes, self.total_bytes) > self.ccl_bytes
+
+    @property
     def fits_ccl(self) -> bool:
         """True if the data that any rank of an all-to-all sends or receives fits a CCL buffer."""
         return self.exchanged_bytes <= self.ccl_bytes
@@ -235,6 +247,18 @@ class Facts(TopologyShape):
         found = exchange_of(self.op, self.ranks)
         least = min(found.sends.sum(axis=1).min(), found.receives.sum(axis=1).min())
         return int(least) * self.op.unit > self.ccl_bytes
+
+
+def reduces_over_rdma(op: OpParam) -> bool:
+    """Return HCCL's answer whether RDMA does a reduction while it copies: it does not ask for the
+    device, and takes floating-point overflow for infinite (IsSupportRDMAReduce).
+    """
+    reduce = op.reduce
+    return (
+        op.dtype.value in _REDUCED_TYPES
+        and reduce is not None
+        and (reduce.spelling in _REDUCED_OPS)
+    )
 
 
 def _is_power(number: int) -> bool:

@@ -9,7 +9,7 @@ from hccl_py.call.config import Config
 from hccl_py.call.op_param import OpParam
 from hccl_py.call.ops import ALL_TO_ALL, BARRIER_COUNT
 from hccl_py.enums import DataType, Mode, ReduceOp
-from hccl_py.selection.facts import Facts
+from hccl_py.selection.facts import Facts, reduces_over_rdma
 from hccl_py.selection.levels import (
     AHC,
     AHC_BROKE,
@@ -47,9 +47,8 @@ def gather_facts(op: OpParam, topology: Topology, config: Config) -> Facts:
     op = served(op)
     shape = _seen(TopologyShape.of(topology), config.algo, ruleset.levels)
     inline = product.reduces_inline(op.dtype, op.reduce)
-    rdma_inline = product.reduces_over_rdma(op.dtype, op.reduce)
     demand = SumDemand(
-        reducible=inline and rdma_inline,
+        reducible=inline and reduces_over_rdma(op),
         deterministic=config.deterministic,
         aiv=aiv and _fits_aiv(op, config),
     )
@@ -63,14 +62,12 @@ def gather_facts(op: OpParam, topology: Topology, config: Config) -> Facts:
         given_all=tuple(others.items()),
         ccl_bytes=config.ccl_bytes,
         inline=inline,
-        rdma_inline=rdma_inline,
         deterministic=config.deterministic,
         unfolded=unfolded,
         aiv=aiv,
         barrier=barrier,
         inter_hccs=topology.inter_hccs,
         hccs_ports=product.hccs_ports,
-        duo="duo" in product.name,
         contexts_fit=pipeline_contexts(op.name, shape, demand, ruleset.levels) <= shape.contexts,
         zero_copy=config.zero_copy and unfolded and _reaches_peers(op, shape),
     )

@@ -52,14 +52,6 @@ _CONSTRUCTORS = {
 }
 """Algorithms that an op keeps when they are configured, on every device, and the one for others."""
 
-_LEVEL2 = {
-    "all_reduce": (RING, HD, NHR, NB),
-    "reduce": (RING, HD, NHR, NB),
-    "broadcast": (HD, NHR, NB),
-}
-_LEVEL2_OTHERS = (RING, NHR, NB)
-"""Algorithms of an op's executors between superpods; the first one stands in for all others."""
-
 _UNSET = ("", "NA", "null", "fullmesh")
 _POINT_TO_POINT = ("send_recv", "batch_send_recv")
 
@@ -161,7 +153,7 @@ def choose_levels(
     if early != found.level1 and given.get("level1") == found.level1:
         notes.append(f"HCCL_ALGO's level1:{found.level1} is none of {op.name}'s: {early} runs")
     level1 = _adapted(op, shape, found, early, demand, rules, notes)
-    level2 = _level2(op, given, found, notes) if shape.superpods > 1 else ""
+    level2 = found.level2 if shape.superpods > 1 else ""
     return Levels(found.level0, level1, early, level2, tuple(notes), refusal)
 
 
@@ -297,16 +289,6 @@ def _ahc_form(op: str, shape: TopologyShape, level0: str, rules: LevelRules) -> 
 def _by_number(groups: int) -> str:
     power = groups > 1 and groups & (groups - 1) == 0
     return HD if groups >= 8 or power else RING
-
-
-def _level2(op: OpParam, given: Mapping[str, str], found: _Configured, notes: list[str]) -> str:
-    """Return the algorithm of an op's executors for the configured word."""
-    allowed = _LEVEL2.get(op.name, _LEVEL2_OTHERS)
-    chosen = found.level2 if found.level2 in allowed else allowed[0]
-    word = given.get("level2", "")
-    if word not in (*_UNSET, PAIRWISE) and word != chosen:
-        notes.append(f"HCCL_ALGO's level2:{word} is none of {op.name}'s: {chosen} runs")
-    return chosen
 
 
 def pipeline_contexts(op: str, shape: TopologyShape, demand: SumDemand, rules: LevelRules) -> int:

@@ -13,9 +13,8 @@ from hccl_py.plugins.discovery import Registered, Registry
 from hccl_py.plugins.executor import (
     BySize,
     Fidelity,
+    cases_of,
     check_levels,
-    open_levels,
-    situations_of,
     with_levels,
 )
 from hccl_py.selection.advice import advice, warnings
@@ -170,7 +169,7 @@ class _ExecutorSelector:
             tag=tag_of(
                 self.facts,
                 chosen.name,
-                levels.get("level1", level1),
+                levels.get("level1", level1) if "level1" in self.forced else level1,
                 group,
                 by_level=self.hccl.ruleset.tags_by_level,
             ),
@@ -193,9 +192,10 @@ class _ExecutorSelector:
         return [executor.explained(self.op)] if isinstance(executor, BySize) else []
 
     def _fidelity(self, chosen: Registered, levels: Mapping[str, str]) -> Fidelity:
-        there = open_levels(chosen.executor, self.topology)
-        words = [levels[at] for at in there if at in levels]
-        return chosen.fidelity.among([*words, *situations_of(self.op, self.topology)])
+        op = self.config.ordered(self.op)
+        pieces = self.facts.in_pieces
+        cases = cases_of(chosen.executor, op, self.topology, levels, in_pieces=pieces)
+        return chosen.fidelity.among(cases)
 
     def algorithm(self, chosen: Registered) -> dict[str, str]:
         """Return an executor's algorithm on each level."""

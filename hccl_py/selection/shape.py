@@ -26,8 +26,10 @@ class TopologyShape:
     how many a module of the first server has on average, rounded down; `links` joins these.
     `server_devices` are the sizes of the servers, `module_devices`, `pod_servers` and `pod_devices`
     those of all modules and superpods; HCCL has a flag for each of the three that may differ.
-    `one_plane`: all ranks have the same device number. `duo_pairs`: a whole module of 300I Duo, or
-    two pairs of it. `whole_packages`: no package of two dies has one of them only.
+    `cards`: HCCS joins no two devices of the first server, which HCCL calls a standard card.
+    `one_plane`: all ranks have the same device number. `duo`: all ranks are in one 300I Duo server;
+    `duo_pairs`: they are a whole module of it, or two pairs. `whole_packages`: no package of two
+    dies has one of them only.
     """
 
     device: str
@@ -43,6 +45,7 @@ class TopologyShape:
     links: str
     cards: bool
     one_plane: bool
+    duo: bool
     duo_pairs: bool
     whole_packages: bool
     rdma_lite: bool
@@ -76,7 +79,7 @@ class TopologyShape:
     @property
     def single_mesh(self) -> bool:
         """True if HCCS joins all ranks inside one server: HCCL's isSingleMeshAggregation."""
-        return self.modules == 1 and not self.cards
+        return self.modules == 1 and (self.ranks == 1 or not self.cards)
 
     def with_even_pods(self) -> TopologyShape:
         """Return the shape with superpods cut to the largest number of servers that divides all."""
@@ -93,9 +96,11 @@ class TopologyShape:
 @lru_cache(maxsize=16)
 def _shape_of(topology: Topology) -> TopologyShape:
     product = topology.product
-    cards = product.shape == "pcie" and product.device != "310P3"
+    lone = product.shape not in ("clos", "routed") and topology.servers[0] == 1
+    cards = product.device != "310P3" and (product.shape == "pcie" or lone)
     modulus = _MESH_DEVICES if product.device == "910B" else int(topology.device_id.max()) + 1
     numbers = topology.device_id % modulus
+    duo = "duo" in product.name and len(set(topology.hosts)) == 1
     hosts = np.asarray(topology.hosts, np.int64)[topology.server]
     of_first = int(np.count_nonzero(hosts == topology.hosts[0]))
     return TopologyShape(
@@ -112,7 +117,8 @@ def _shape_of(topology: Topology) -> TopologyShape:
         links=_cards(topology) if cards else _first_server(topology).level0,
         cards=cards,
         one_plane=bool((numbers == numbers[0]).all()),
-        duo_pairs="duo" in product.name and _has_duo_pairs(topology),
+        duo=duo,
+        duo_pairs=duo and _has_duo_pairs(topology),
         whole_packages=topology.has_whole_packages,
         rdma_lite=product.rdma_lite,
         contexts=product.contexts,

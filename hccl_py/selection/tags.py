@@ -8,7 +8,7 @@ from hccl_py.call.op_param import OpParam
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Mode
 from hccl_py.selection.facts import Facts
-from hccl_py.selection.tables.cells import BLOCK_RINGS, CONTINUOUS, UNCOPIED
+from hccl_py.selection.tables.cells import BLOCK_RINGS, UNCOPIED, UNTAGGED
 
 GROUP_NAME = "hccl_world_group"
 
@@ -38,10 +38,10 @@ def tag_of(
     """Return the tag of a call that an executor runs with an algorithm between servers.
 
     `by_level`: ops with a root say on which side of halving-doubling's pairs it is level by level,
-    as since April 2026, and broadcast names its executor besides. One rank needs no resources, so
-    it has none.
+    as since April 2026, and broadcast names its executor besides. Some executors of one rank are
+    taken before there is a tag.
     """
-    if facts.ranks == 1:
+    if executor in UNTAGGED:
         return ""
     op = facts.op
     base = _base(op, facts.ranks, group)
@@ -90,13 +90,19 @@ def _eager(facts: Facts, executor: str, level1: str, by_level: bool) -> str:
 def _copies(facts: Facts, executor: str, by_level: bool) -> str:
     """Return the part of a tag for an all-to-all's way through the CCL buffers; empty for none."""
     tasks_of_a2 = by_level and facts.unfolded and facts.device == "910B"
-    if executor in UNCOPIED:
-        return "BCopy" if tasks_of_a2 else ""
-    if by_level and facts.unfolded and not tasks_of_a2:
+    if (facts.unfolded or _exchanges_directly(facts, by_level)) and not tasks_of_a2:
         return ""
-    if executor in CONTINUOUS:
-        return "" if facts.device == "910_93" and facts.inter_hccs else "BCopy"
-    return "ZCopy" if facts.fits_ccl else "BCopy"
+    return "ZCopy" if facts.fits_ccl and executor not in UNCOPIED else "BCopy"
+
+
+def _exchanges_directly(facts: Facts, by_level: bool) -> bool:
+    """Return True if HCCL finds an all-to-all fit for direct exchange, whether it takes it or not:
+    IsSupportDirectFullmeshForAlltoallv.
+    """
+    if facts.device == "910_93":
+        return facts.inter_hccs or (by_level and facts.servers == 1)
+    large = facts.op.name == "all_to_all_v" or facts.exceeds_ccl
+    return facts.device == "910B" and facts.single_mesh and large
 
 
 def _broadcast(facts: Facts, executor: str, level1: str, by_level: bool) -> str:
@@ -113,7 +119,8 @@ def _root_parity(facts: Facts, level1: str, by_level: bool) -> str:
     """Return the root's side of halving-doubling, where that is the algorithm.
 
     Scatter and reduce say it before they look at the call: reduce of A3 comes with
-    halving-doubling and then takes a ring. Scatter has taken a ring by then.
+    halving-doubling and then takes a ring. Scatter has taken a ring by then. HCCL_ALGO's word for
+    level2 counts with one superpod, too, but not where servers or superpods differ.
     """
     server = (facts.op.root or 0) // facts.devices
     if not by_level:
@@ -122,7 +129,8 @@ def _root_parity(facts: Facts, level1: str, by_level: bool) -> str:
     parts = []
     if level1 == _HD:
         parts.append(f"L1_{_side(server % per_pod, per_pod)}")
-    if facts.superpods > 1 and facts.given_level2 == _HD:
+    is_one_ring = not facts.symmetric and facts.level0 != "null"
+    if facts.given_level2 == _HD and not is_one_ring:
         parts.append(f"L2_{_side(server // per_pod, facts.superpods)}")
     return "".join(f"_{part}" for part in parts)
 

@@ -95,7 +95,7 @@ class MachineLimits:
         if p > EVERY_RANK:
             looked_at = np.unique(np.linspace(0, p - 1, SOME_RANKS).astype(np.int64))
         alpha = _neighbours(Links(topology, cost), looked_at)
-        joined = network_of(topology, cost.shared_ports)
+        joined = network_of(topology, cost)
         ports = joined.groups(cost)[0].gbps
         cuts = tuple(cut for cut in joined.cuts(cost) if 1 < cut.inside.sum() < p - 1)
         gbps, total = ports[looked_at], float(ports.sum())

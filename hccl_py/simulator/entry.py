@@ -115,11 +115,11 @@ class Simulation:
             return self._by_tasks()
         if self.walk == "classes":
             assert self._contention.by_classes is not None
-            total_us = self._contention.by_classes.total_us
+            makespan_us = self._contention.by_classes.makespan_us
         else:
-            total_us = simulate_batches(self.program, *self._machine).total_us
+            makespan_us = simulate_batches(self.program, *self._machine).makespan_us
         links = Links.of(self.program, *self._machine)
-        return LargeTimeline(self.program, links, self.walk, total_us, self._by_tasks)
+        return LargeTimeline(self.program, links, self.walk, makespan_us, self._by_tasks)
 
     @cached_property
     def _contention(self) -> Contention:

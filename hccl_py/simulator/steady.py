@@ -24,8 +24,39 @@ from hccl_py.values import Floats, IntArray
 if TYPE_CHECKING:
     from hccl_py.simulator.timeline import Timeline
 
+MOST_SPREAD = 0.02
+"""The most by which what passes take may change where it stands for that of others."""
+
 SAME = 1e-9
 """Times that differ by less, relatively to the whole, are the same."""
+
+
+@dataclass(frozen=True)
+class AveragePass:
+    """What a pass takes on average, `us`, and by how much that changes from pass to pass."""
+
+    us: float
+    spread: float
+
+
+def average_pass(timeline: Timeline, depth: int) -> AveragePass | None:
+    """Return what a pass takes in the later half of a program that comes to no steady state; None
+    where its quarters differ by more than MOST_SPREAD, and for a few passes.
+
+    The last `depth` passes and the very last one may do something else.
+    """
+    number, last = _rounds(timeline), timeline.program.rounds - 2 - depth
+    ends = np.zeros(timeline.program.rounds)
+    np.maximum.at(ends, number, np.maximum(timeline.end_us, timeline.effect_us))
+    quarter = last // 4
+    if not quarter:
+        return None
+    before, after = (
+        (ends[last - k * quarter] - ends[last - (k + 1) * quarter]) / quarter for k in (1, 0)
+    )
+    us = (before + after) / 2
+    spread = abs(after - before) / us if us > 0 else np.inf
+    return AveragePass(float(us), float(spread)) if spread <= MOST_SPREAD else None
 
 
 @dataclass(frozen=True, eq=False)

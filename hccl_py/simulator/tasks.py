@@ -93,8 +93,11 @@ class TaskCosts:
         queue, connection = np.empty(count, np.int32), np.empty(count, np.int64)
         on_stream, after = np.empty(count), np.empty(count)
         is_rdma = np.append(program.transports.is_rdma, False)  # behind the last end: none, -1
+        flows = durations.flows_by_row(program)
         for rows in _parts(count):
             columns = _columns(program, durations, rows)
+            if flows is not None:
+                columns = columns._replace(flows=flows[rows])
             on_stream[rows], _, after[rows] = durations.times(columns)
             sends = is_rdma[tasks.end[rows]] & ((columns.kind == POST) | (after[rows] > 0))
             connection[rows] = np.where(sends, tasks.end[rows], -1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.clocks.engines import call_us
 from hccl_py.clocks.links import Links
 from hccl_py.program.program import Program
 from hccl_py.values import Floats, IntArray
@@ -44,9 +45,19 @@ class Timeline:
         return "tasks"
 
     @property
-    def total_us(self) -> float:
+    def makespan_us(self) -> float:
         """The end of all tasks and their effects."""
         return float(max(self.end_us.max(initial=0.0), self.effect_us.max(initial=0.0)))
+
+    @property
+    def floor_us(self) -> float:
+        """The least time of the program's calls on their engine."""
+        return call_us(self.program, self.links.topology, self.links.cost)
+
+    @property
+    def total_us(self) -> float:
+        """The time of the program: no less than its calls take at least."""
+        return max(self.makespan_us, self.floor_us)
 
     @property
     def launch_us(self) -> float:
@@ -110,15 +121,15 @@ class LargeTimeline(Timeline):
         program: Program,
         links: Links,
         walk: Walk,
-        total_us: float,
+        makespan_us: float,
         by_tasks: Callable[[], Timeline],
     ) -> None:
         known = {"program": program, "links": links, "_by_tasks": by_tasks}
-        for name, value in (known | {"_walk": walk, "_total_us": total_us}).items():
+        for name, value in (known | {"_walk": walk, "_makespan_us": makespan_us}).items():
             object.__setattr__(self, name, value)
 
     _walk: Walk
-    _total_us: float
+    _makespan_us: float
     _by_tasks: Callable[[], Timeline]
 
     @property
@@ -127,9 +138,9 @@ class LargeTimeline(Timeline):
         return self._walk
 
     @property
-    def total_us(self) -> float:
+    def makespan_us(self) -> float:
         """The end of all tasks and their effects."""
-        return self._total_us
+        return self._makespan_us
 
     @cached_property
     def _expanded(self) -> Timeline:

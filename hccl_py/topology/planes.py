@@ -9,6 +9,9 @@ A plane is a small communicator: every rank has an index in it.
     level12         the ranks with the same index in every server of all superpods: both in one
     hccs            the ranks of one server once more, by the switch of HCCS: the two dies of a
                     package of A3, which SIO joins on the other planes, meet there, too
+    mesh0           the ranks of a server that HCCS joins to each other: four of the eight of an
+                    Atlas 800 (model 9000), elsewhere all
+    mesh1           the ranks with the same index in every mesh0
     ring0 .. ring3  the ranks of one server in the orders of its rings, each with links of its own
     back            all ranks once more, with links of its own: for data that goes the other way at
                     the same time, on another stream
@@ -21,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hccl_py.errors import ParameterError
-from hccl_py.topology.placement import grouped
+from hccl_py.topology.placement import MAX_DEVICE_ID, dense, grouped
 from hccl_py.values import IntArray
 
 if TYPE_CHECKING:
@@ -29,7 +32,10 @@ if TYPE_CHECKING:
 
 RINGS = ("ring0", "ring1", "ring2", "ring3")
 
-PLANES = ("flat", "level0", "level1", "level2", "level12", *RINGS, "back", "hccs")
+PLANES = ("flat", "level0", "level1", "level2", "level12", *RINGS, "back", "hccs", "mesh0", "mesh1")
+
+MESH_OF_8P = 4
+"""Devices of an Atlas 800 (model 9000) that HCCS joins to each other."""
 
 _8P_RINGS = (
     (0, 1, 2, 6, 5, 4, 7, 3),
@@ -53,6 +59,9 @@ def plane_of(topology: Topology, name: str) -> PlaneColumns:
         return np.zeros(n, np.int64), np.arange(n), np.full(n, n)
     if name in ("level0", "hccs"):
         return grouped(topology.server)
+    if name in ("mesh0", "mesh1"):
+        mesh, place, devices = grouped(_meshes(topology))
+        return (mesh, place, devices) if name == "mesh0" else grouped(place)
     if name == "level1":
         return grouped(topology.superpod * n + topology.device)
     if name == "level12":
@@ -60,6 +69,13 @@ def plane_of(topology: Topology, name: str) -> PlaneColumns:
     if name == "level2":
         return grouped(grouped(topology.superpod)[1])
     return _ring_plane(topology, name)
+
+
+def _meshes(topology: Topology) -> IntArray:
+    """Return a number for every rank, the same for those that HCCS joins inside a server."""
+    if topology.product.shape != "8p":
+        return topology.server
+    return dense(topology.server * MAX_DEVICE_ID + topology.device_id // MESH_OF_8P)
 
 
 def _ring_plane(topology: Topology, name: str) -> PlaneColumns:

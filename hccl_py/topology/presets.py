@@ -55,8 +55,9 @@ class Product:
     `modules` is how many groups of devices a host has where HCCS does not join them all: each group
     counts as a server then, as in HCCL, and PCIe joins those of a host.
 
-    `superpod_servers` is how many servers a superpod joins, 0 where there are none. `hccs_ports`
-    is HCCL's hccsPortNum where it is known, `rdma_lite` whether RDMA work requests are cheap.
+    `superpod_servers` is how many servers a superpod joins, 0 where there are none. HCCL asks the
+    machine for `hccs_ports`, its hccsPortNum, and for `rdma_lite`, whether RDMA work requests are
+    cheap; both are here as HCCL's own system tests answer.
 
     Limits of one device: `notifies`, `streams`, `contexts` (FFTS: tasks of one round), `sdma_bytes`
     and `rdma_bytes` (one task), `memory_bytes` where it is known. DMA engines work best where
@@ -75,7 +76,7 @@ class Product:
     superpod_servers: int = 0
     modules: int = 1
     hccs_ports: int = 0
-    rdma_lite: bool = True
+    rdma_lite: bool = False
     notifies: int = 8192
     streams: int = 1984
     contexts: int = 65535
@@ -125,6 +126,7 @@ _A3 = replace(
     devices_per_server=16,
     shape="dies",
     superpod_servers=48,
+    hccs_ports=7,
 )
 
 _910A = Product(

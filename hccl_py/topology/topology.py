@@ -248,7 +248,7 @@ class Topology:
         if self.intra_roce and self.product.shape == "pcie":
             return np.arange(self.size)
         if self.intra_roce and self.product.shape == "8p":  # HCCS joins the devices of a four
-            return dense(self.server * MAX_DEVICE_ID + self.device_id // 4)
+            return self.plane("mesh0")[0]
         return self.server if self.intra_roce else self.host
 
     @property

@@ -19,6 +19,11 @@ def format_time(microseconds: float) -> str:
     return f"{microseconds:.{decimals}f}"
 
 
+def format_share(share: float) -> str:
+    """Return a share as `9 %`, below 10 % with one decimal where it has one."""
+    return f"{round(100 * share, 1 if share < 0.1 else 0):g} %"
+
+
 def runs_of_numbers(numbers: Sequence[int]) -> list[tuple[int, int]]:
     """Return the first and the last number of every run in sorted numbers: 0, 2, 3 are two runs."""
     runs: list[tuple[int, int]] = []

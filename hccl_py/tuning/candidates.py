@@ -10,7 +10,7 @@ from hccl_py.call.config import Config
 from hccl_py.call.op_param import OpParam
 from hccl_py.operators import make_operator
 from hccl_py.plugins.discovery import Registered, Registry
-from hccl_py.plugins.executor import Fidelity, open_levels, situations_of
+from hccl_py.plugins.executor import Fidelity, cases_of, open_levels
 from hccl_py.plugins.fidelity import UNDECLARED
 from hccl_py.selection.gathering import gather_facts
 from hccl_py.selection.select import algorithm_choices, select
@@ -50,7 +50,7 @@ def candidates(
     make_operator(op.name).check(op, topology)
     config = config.model_copy(update={"strict": False})
     chosen, _ = select(op, topology, config, registry)
-    facts = gather_facts(op, topology, config)
+    facts, ordered = gather_facts(op, topology, config), config.ordered(op)
     wanted = [
         (registered, levels)
         for registered in _known(op, registry)
@@ -59,14 +59,15 @@ def candidates(
     ]
     algorithms = algorithm_choices(op, topology, config, registry, wanted)
     hccl = (chosen.executor, dict(chosen.algorithm))
-    situations = situations_of(op, topology)
     return [
         Candidate(
             r.name,
             levels,
             algorithm,
             is_hccl=(r.name, algorithm) == hccl,
-            fidelity=r.fidelity.among([*levels.values(), *situations]),
+            fidelity=r.fidelity.among(
+                cases_of(r.executor, ordered, topology, levels, in_pieces=facts.in_pieces)
+            ),
         )
         for (r, levels), algorithm in zip(wanted, algorithms, strict=True)
         if algorithm is not None

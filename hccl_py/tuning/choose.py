@@ -14,6 +14,8 @@ from pathlib import Path
 from hccl_py.call.config import Config
 from hccl_py.call.op_param import OpParam
 from hccl_py.clocks.cost import CostModel
+from hccl_py.clocks.engines import usual_engine
+from hccl_py.clocks.measured import TimedCallFacts, accuracy_of
 from hccl_py.communicator.planning import ExecutorChooser, Planner
 from hccl_py.documents.disk import PathLike, format_path
 from hccl_py.enums import DataType, ReduceOp
@@ -28,7 +30,7 @@ from hccl_py.selection.sum_order import breaks_order
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator.bounds import lower_bound
 from hccl_py.topology.topology import Topology
-from hccl_py.trace.units import format_size
+from hccl_py.trace.units import format_share, format_size
 from hccl_py.tuning.candidates import Candidate, candidates
 from hccl_py.tuning.recording import recorded, rounded_us, uncontended_us
 from hccl_py.tuning.table import Shape, SizeRange, TuningEntry, TuningTable
@@ -141,7 +143,7 @@ class ByCost:
         if not timed:
             return select(op, topology, config, registry, group=group)
         best = min(timed, key=lambda one: one.rank)
-        why = _reason(best, timed, late, cost)
+        why = _reason(best, timed, late, cost, _band(op, topology, cost))
         chosen, registered = select(
             op,
             topology,
@@ -170,8 +172,19 @@ def _simulated(
     return max(uncontended_us(plan.program, topology, cost))
 
 
+def _band(op: OpParam, topology: Topology, cost: CostModel) -> float:
+    """Return by how much times of a call may be wrong, 0 where that is not known."""
+    size, engine = make_operator(op.name).data_size(op, topology.size), usual_engine(topology)
+    call = TimedCallFacts(op.name, size, topology.size, engine, network="uncontended")
+    return accuracy_of(cost.measured, call).band or 0.0
+
+
 def _reason(
-    best: _TimedCandidate, timed: list[_TimedCandidate], late: list[str], cost: CostModel
+    best: _TimedCandidate,
+    timed: list[_TimedCandidate],
+    late: list[str],
+    cost: CostModel,
+    band: float,
 ) -> str:
     why = f"the cheapest of {len(timed)} ways by the cost model {cost.name}: {best}"
     hccl = next((one for one in timed if one.candidate.is_hccl), None)
@@ -181,6 +194,9 @@ def _reason(
         why += "; what HCCL's rules choose could not be timed"
     else:
         why += f", HCCL's rules choose {hccl.candidate.name}: {hccl}"
+    level = [one for one in timed if one is not best and one.us <= best.us * (1 + band)]
+    if band and level and not best.is_wrong:
+        why += f"; {len(level)} others within {format_share(band)}, which times do not tell apart"
     if late:
         why += f"; not timed, as they record more than {_MOST} instructions: {', '.join(late)}"
     return why

@@ -20,6 +20,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from hccl_py.call.op_param import OpParam
+from hccl_py.clocks.cost import ENGINES
+from hccl_py.clocks.engines import usual_engine
+from hccl_py.clocks.measured import Accuracy, TimedCallFacts, accuracy_of
 from hccl_py.documents.disk import PathLike, format_path
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.operators import make_operator
@@ -28,6 +31,7 @@ from hccl_py.plugins.discovery import installed_executors
 from hccl_py.selection.answer import Selection
 from hccl_py.selection.select import select
 from hccl_py.topology.topology import Topology
+from hccl_py.trace.units import format_share, format_size
 from hccl_py.tuning.candidates import Candidate, candidates
 from hccl_py.tuning.points import Outcome, Point
 from hccl_py.tuning.recording import rounded_us
@@ -105,10 +109,46 @@ class Comparison:
         """The choice of HCCL's rules at each size where it was timed."""
         return {row.bytes: row for row in self.rows if row.candidate.is_hccl}
 
+    def accuracy(self, size: int) -> Accuracy:
+        """Return the accuracy of the times at a size."""
+        call = TimedCallFacts(
+            op=self.op.name,
+            bytes=size,
+            ranks=self.topology.size,
+            engine=usual_engine(self.topology),
+            network=self.point.network,
+        )
+        return accuracy_of(self.point.cost.measured, call)
+
+    def is_at_floor(self, row: Row) -> bool:
+        """True if a call takes what any call of its engine takes, whatever its program does."""
+        engines = self.point.cost.engines
+        floors = [engines.of(name).call_us for name in ENGINES]
+        return any(us and rounded_us(us) == rounded_us(row.time_us) for us in floors)
+
+    def ties(self, row: Row) -> bool:
+        """True if a row that is not the fastest differs from it by less than times are true."""
+        best, band = self.winners[row.bytes], self.accuracy(row.bytes).band or 0.0
+        is_level = self.is_at_floor(row) or row.time_us <= best.time_us * (1 + band)
+        return band > 0 and not row.is_winner and is_level
+
     @property
     def remarks(self) -> list[str]:
         """Remarks for below a table of the rows."""
-        return [*self._by_link(), *self.notes, *self._left_out()]
+        return [*self._level(), *self._by_link(), *self.notes, *self._left_out()]
+
+    def _level(self) -> list[str]:
+        """Say how many candidates of each size are not told apart."""
+        tied: dict[float, list[str]] = {}
+        for size, rows in self.by_size.items():
+            count, band = sum(map(self.ties, rows)), self.accuracy(size).band
+            if count and band is not None:
+                tied.setdefault(band, []).append(f"{count + 1} at {format_size(size)}")
+        floor = [format_size(size) for size, row in self.winners.items() if self.is_at_floor(row)]
+        return [
+            f"ties, as times within {format_share(band)} are not told apart: {', '.join(counts)}"
+            for band, counts in tied.items()
+        ] + [f"at the call's floor, where programs do not differ: {', '.join(floor)}"] * bool(floor)
 
     def _by_link(self) -> list[str]:
         """Name the candidates whose times are those of their busiest links."""

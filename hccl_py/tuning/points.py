@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from hccl_py.call.call_spec import CallSpec, ClusterSpec
 from hccl_py.call.config import Config
-from hccl_py.clocks.cost import COSTS, DEFAULT_COST, CostModel
+from hccl_py.clocks.cost import LINKS, CostModel, LinkCost
 from hccl_py.clocks.stragglers import Stragglers
 from hccl_py.communicator.planning import Planner, idle
 from hccl_py.errors import HcclError, NotSupportedError, ParameterError
@@ -30,15 +30,18 @@ from hccl_py.simulator.contended import simulate_contended
 from hccl_py.topology import Topology
 from hccl_py.tuning.recording import recorded, uncontended_us
 
-_FOR_PEOPLE = {"cost": {"name", "sources", "uncertain"}}
+_FOR_PEOPLE = {"cost": {"name", "sources", "uncertain", "measured"}}
+_OF_LINKS = {"alpha_us", "gbps", "ports"}
 _NEWER = {"device", "wire", "zero_copy"}
 _NEWER_COSTS = {
     "alpha_by",
+    "engines",
     "inline_reductions",
     "jitter",
     "jitter_seed",
     "joined_tasks",
     "local_notify_us",
+    "measured",
     "memory_users",
     "post_us",
     "protocols",
@@ -120,8 +123,17 @@ def keyed_cost(cost: dict[str, Any]) -> dict[str, Any]:
     """Return the members of a cost model for keys and tables: those that are newer than they are
     only where they differ from the default.
     """
-    usual = COSTS[DEFAULT_COST].model_dump(mode="json")
-    return {n: v for n, v in cost.items() if n not in _NEWER_COSTS or v != usual[n]}
+    links = {name: {"alpha_us": 0, "gbps": None} for name in LINKS}
+    free = {"name": "", "reduce_gbps": None, "copy_gbps": None}
+    usual = CostModel.model_validate(free | links).model_dump(mode="json")
+    found = {n: v for n, v in cost.items() if n not in _NEWER_COSTS or v != usual[n]}
+    return found | {name: _keyed_link(cost[name]) for name in LINKS if name in cost}
+
+
+def _keyed_link(link: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of a sort of links in the same way."""
+    fields = LinkCost.model_fields
+    return {n: v for n, v in link.items() if n in _OF_LINKS or v != fields[n].default}
 
 
 class PointRow(BaseModel):

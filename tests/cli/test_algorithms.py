@@ -94,8 +94,71 @@ def test_findings_have_lines_of_the_file(
     (report,) = json.loads(capfd.readouterr().out.split("\n", 2)[2])["reports"]
     (finding,) = report["findings"]
     assert (finding["class"], finding["source"]) == ("DEADLOCK_CYCLE", "own.xml:7")
-    assert run("simulate", "own.xml", "-b", "12M") == 2
-    assert "Deadlock" in capfd.readouterr().err
+    for command in ("simulate", "run"):
+        assert run(command, "own.xml", "-b", "12M") == 2
+        error = capfd.readouterr().err
+        assert "own.xml:1 at 12582912 bytes: Deadlock: 2 threadblocks can never go on." in error
+        assert "the free slot for message 2 of 0→1 on channel 0, step 0 (s) of threadblock" in error
+    assert run("simulate", "own.xml", "-b", "1T") == 2
+    assert "own.xml:1 at 1099511627784 bytes: Deadlock: 2 threadblocks" in capfd.readouterr().err
+
+
+def test_a_size_that_fails_does_not_take_the_others_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.xml").write_text(exchange().text())
+    sizes = ("-b", "3M", "-e", "24M", "-f", "2")
+    assert run("simulate", "own.xml", *sizes, "--json") == 2
+    out, err = capfd.readouterr()
+    found = json.loads(out)
+    assert [row["bytes"] for row in found["rows"]] == [3 << 20, 6 << 20]
+    assert [row["bytes"] for row in found["failed"]] == [12 << 20, 24 << 20]
+    assert all("Deadlock" in row["error"] for row in found["failed"])
+    assert err.count("error: -b 12M: own.xml:1 at 12582912 bytes: Deadlock") == 1
+    assert err.count("error: -b 24M: own.xml:1 at 25165824 bytes: Deadlock") == 1
+    assert run("simulate", "own.xml", *sizes) == 2
+    lines = capfd.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if line.endswith(" own")] == ["3M", "6M"]
+    assert run("simulate", "own.xml", "-b", "12M", "-e", "24M", "-f", "2") == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("error: own.xml:1 at 12582912 bytes: Deadlock")) == ("", 1)
+
+
+def test_without_a_meaning_programs_are_timed_and_not_run(
+    ring: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = Path(ring).read_text().replace('coll="allreduce"', 'coll="custom"')
+    Path("open.xml").write_text(text)
+    assert run("check", "open.xml", "-b", "64K") == 0
+    assert "note: The op is open: the collective is 'custom'" in capfd.readouterr().out
+    assert run("simulate", "open.xml", "-b", "64K", "-e", "128K", "-f", "2") == 0
+    out = capfd.readouterr().out
+    assert out.startswith("an op that is not known: the collective is 'custom'")
+    assert {line.split()[0] for line in out.splitlines() if line.endswith(" own")} == {
+        "64K",
+        "128K",
+    }
+    assert run("run", "open.xml", "-b", "64K") == 2
+    assert "What open.xml computes is not known" in capfd.readouterr().err
+    assert run("simulate", "open.xml", "-b", "64K", "--json") == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (found["op"], found["bytes"], found["lower_bound_us"]) == (None, 1 << 16, 0.0)
+
+
+def test_the_usual_size_is_one_of_the_algorithm(
+    ring: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def size(low: str, high: str) -> int:
+        sized = f'minBytes="{low}" maxBytes="{high}" coll="allreduce"'
+        Path("sized.xml").write_text(Path(ring).read_text().replace('coll="allreduce"', sized))
+        assert run("simulate", "sized.xml", "--json") == 0
+        found: int = json.loads(capfd.readouterr().out)["bytes"]
+        return found
+
+    assert size("0", "0") == size("-1", "-1") == 1 << 20
+    assert size("0", "65540") == 65536  # whole chunks: four of whole elements
+    assert size("2097153", "0") == 2097168
 
 
 def test_files_with_several(ring: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from hccl_py.cli.errors import (
 from hccl_py.errors import ParameterError, PluginError
 
 CASES = {
+    "trace all_gather --flows 3": ["--flows is about the files of --perfetto", "Add one of them"],
     "run": ["Missing argument 'OP|FILE|DIR'", "`hccl-py run --help`"],
     "check --repeat": ["'--repeat' requires an argument", "`hccl-py check --help`"],
     "new executor --op": ["'--op' requires an argument", "`hccl-py new executor --help`"],

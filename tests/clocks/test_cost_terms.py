@@ -81,7 +81,7 @@ def measured(cost: CostModel, network: Network) -> list[TimedCall]:
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_what_notifies_inside_a_rank_take_is_fitted(network: Network) -> None:
-    base = CostModel.of("atlas-800t-a2")
+    base = CostModel.of("study")
     truth = {"notify_us": 1.5, "local_notify_us": 4.0}
     asked = [Parameter.parse(name) for name in (*truth, "hccs.gbps")]
     found = fit(measured(base.model_copy(update=truth), network), base, asked, network)

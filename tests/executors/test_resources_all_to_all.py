@@ -74,7 +74,7 @@ TABLE = (
     Row(STAGED, FAMILY, A2, OP_BASE, LARGE, LEVELS, 0, BUSIEST, None),
     Row(STAGED, FAMILY, PODS, OP_BASE, SMALL, WIDE, 0, TINY, None),
     Row(STAGED, FAMILY, topology_of(8), OP_BASE, SMALL, ("level0",), 6, 0, None),
-    Row(PIPELINE, FAMILY, A2, OP_BASE, SMALL, LEVELS, 8, 0, None),
+    Row(PIPELINE, FAMILY, A2, OP_BASE, SMALL, LEVELS, 8, TINY, None),
     Row(PIPELINE, FAMILY, A2, GRAPH, SMALL, LEVELS, 8, SCRATCH, None),
     Row(CONTINUOUS, "all_to_all_v", A2, OP_BASE, LARGE, LEVELS, 8, 0, None),
     Row(OF_PODS, FAMILY, PODS, OP_BASE, LARGE, ("level0", "level2"), 4, 0, None),

@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from hccl_executors import inference, stars
 from hccl_executors.rings import concurrent, semi, servers, superpods
 from hccl_executors.rings.orders import JOINED
+from hccl_py.call.config import Config
 from hccl_py.enums import LinkKind, Mode
+from hccl_py.plugins.discovery import installed_executors
 from hccl_py.plugins.executor import Executor, OpParam, Topology, Unsuitable, choices_of
 from hccl_py.plugins.platforms import Schedule
 from hccl_py.program.program import Program
+from hccl_py.selection import select
 from hccl_py.testing import strategies as hccl
 from hccl_py.testing.calls import fitting, recorded
 from hccl_py.topology import PRESETS
@@ -140,15 +143,28 @@ def test_any_call(data: st.DataObject, executor: type[Executor], schedule: Sched
     suited = layouts().filter(lambda topology: bool(options_of(executor, topology)))
     case = data.draw(hccl.calls(executor, topology=suited))
     words = choices_of(executor())
-    level1, level2 = (
-        data.draw(st.sampled_from(words.get(level, ("",)))) for level in ("level1", "level2")
-    )
-    op = replace(case.op, level1=level1, level2=level2)
+    op = replace(case.op, level2=data.draw(st.sampled_from(words.get("level2", ("",)))))
+    ops = [replace(op, level1=word) for word in words.get("level1", ("",))]
+    op = data.draw(st.sampled_from([op for op in ops if executor().suits(op, case.topology)]))
     if data.draw(st.booleans()) and op.mode is Mode.OP_BASE:  # around the ends of rounds
         most = elements_per_round(executor(), op, case.topology, SMALL_CCL)
         count = max(most * data.draw(st.integers(1, 3)) + data.draw(st.integers(-1, 1)), 0)
         op, case = replace(op, count=count), replace(case, ccl_bytes=SMALL_CCL)
     check(executor, replace(case, op=op), [schedule])
+
+
+@pytest.mark.parametrize(
+    ("op", "word"), [("reduce_scatter", "H-D_R"), ("all_gather", "H-D_R"), ("broadcast", "ring")]
+)
+def test_a_word_that_an_executor_does_not_support_is_nhr(op: str, word: str) -> None:
+    """As in CollExecutorBase::SetAlgType; the choice keeps HCCL's word."""
+    topology = Topology(A3, (4,) * 4, (2, 2))
+    call = filled(op_of(op, 1 << 20), topology.size)
+    config = Config(algo=f"level0:NA;level1:ring;level2:{word}")
+    selection, _ = select(call, topology, config, installed_executors())
+    assert selection.executor == selection.hccl_executor
+    assert (selection.hccl_algorithm["level2"], selection.algorithm["level2"]) == (word, "NHR")
+    assert any(f"does not do {word} on level2" in reason for reason in selection.reasons)
 
 
 @pytest.mark.sweep

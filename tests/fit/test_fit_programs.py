@@ -16,7 +16,7 @@ from hccl_py.fit.parameters import Parameter, TimedCall
 from hccl_py.simulator import CostModel, LinkCost, simulate
 from hccl_py.simulator.batches import simulate_batches
 
-BASE = CostModel.of("atlas-800t-a2")
+BASE = CostModel.of("study")
 TRUTH = BASE.model_copy(
     update={
         "hccs": LinkCost(alpha_us=6.0, gbps=27.0),

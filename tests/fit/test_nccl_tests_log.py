@@ -49,7 +49,7 @@ def test_tables_begin_where_type_or_reduction_changes(tmp_path: Path, prefix: st
         (1 << 20, 45.10, ""),
         (1 << 27, 1820.4, "the check failed"),
     ]
-    assert maxima.command == Command("all_reduce", 4, 2, "bfp16", "max", None)
+    assert maxima.command == Command("all_reduce", 4, 2, "bf16", "max", None)
     assert [(r.bytes, r.time_us, r.why_not) for r in maxima.rows] == [(1 << 20, 46.10, "")]
     assert broadcast.command == Command("broadcast", 2, 2, "int8", None, 1)
     assert [(r.bytes, r.time_us) for r in broadcast.rows] == [(1024, 8.10)]

@@ -57,7 +57,7 @@ def test_rows_in_place_are_passed_over(tmp_path: Path, name: str) -> None:
                 (1 << 27, 1820.4, "the check failed"),
             ],
         ),
-        (Command("all_reduce", 8, None, "bfp16", "max"), [(1 << 20, 46.10, "")]),
+        (Command("all_reduce", 8, None, "bf16", "max"), [(1 << 20, 46.10, "")]),
     ]
     assert not is_list(str(tmp_path / name))
 

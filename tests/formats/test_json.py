@@ -104,6 +104,7 @@ def test_rounds_come_back() -> None:
     program = recorded("AllReduceComm", call("AllReduceComm", 3000), 3, ccl_bytes=4096)
     assert program.rounds == 3
     assert '"round": 2' in to_json(program)
+    assert '"rounds"' not in to_json(program)  # the highest of a task says it
     assert from_json(to_json(program)).rounds == 3
 
 
@@ -265,10 +266,22 @@ def test_key_order_and_layout_do_not_matter() -> None:
     assert to_json(from_json(shuffled.encode())) == text
 
 
-def test_a_cell_of_nobody_cannot_be_written() -> None:
-    program = recorded("AllGatherComm", call("AllGatherComm"), 2)
-    batch = program.batches[0]
-    odd = tuple(i._replace(cell=99) if i.kind == TaskKind.NOTIFY_POST else i for i in batch[1])
-    broken = replace(program, batches=(Batch(batch.ranks, odd),))
-    with pytest.raises(ProgramFileError, match=r"rank 0 main task .*none of its transport"):
-        to_json(broken)
+@pytest.mark.parametrize(
+    ("k", "cells", "owner"), [(0, (3, 5), "its transport"), (1, (6, 6), "its rank")]
+)
+def test_only_cells_of_the_task_itself_can_be_written(
+    k: int, cells: tuple[int, int], owner: str
+) -> None:
+    """The link has 2 ends of 3 cells, a post goes to the other end; then one cell per rank."""
+    program = with_tasks(["post", 1, 0], ["local_post", 0, 0])
+    ranks, instructions = program.batches[0]
+
+    def text_at(cell: int) -> str:
+        odd = [i._replace(cell=cell) if i is instructions[k] else i for i in instructions]
+        return to_json(replace(program, batches=(Batch(ranks, tuple(odd)), *program.batches[1:])))
+
+    for cell in cells:
+        assert '"tasks"' in text_at(cell)
+    for cell in (cells[0] - 1, cells[1] + 1):
+        with pytest.raises(ProgramFileError, match=rf"rank 0 main task {k}.*none of {owner}"):
+            text_at(cell)

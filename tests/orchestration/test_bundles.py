@@ -9,7 +9,7 @@ from hccl_py.enums import Buffer
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.bundles import Bundles
 from hccl_py.orchestration.region import pieces
-from hccl_py.values import Diverged, OutOfBoundsError, PerRank, values_of
+from hccl_py.values import OutOfBoundsError, PerRank, values_of
 
 
 def spans(memory: Region | Chunks, ranks: int, rank: int) -> list[tuple[int, int]]:
@@ -104,27 +104,9 @@ def test_there_is_no_bundle_beyond_the_last(index: int) -> None:
         Bundles(slots(6), 0, 2, 3)[index]
 
 
-def test_a_series_by_place() -> None:
+def test_a_series_of_bundles_goes_backwards_and_wraps() -> None:
     """Rank 1 begins with bundle 1, so that its series wraps."""
     sizes = np.full((1, 6), 8)
     bundles = Bundles(Chunks(Buffer.CCL_IN, sizes.cumsum(axis=1) - sizes, sizes), 0, 1, 6)
-    ids = PerRank.of(np.array([3, 1]))
-    found = bundles.series(ids, -2, 2, by_place=True)
-    assert [np.broadcast_to(values_of(one.offset), 2).tolist() for one in found] == [
-        [8, 8],
-        [24, 40],
-    ]
-    unsorted = bundles.series(ids, -2, 2)
-    assert [values_of(one.offset).tolist() for one in unsorted] == [[24, 8], [8, 40]]
-
-
-def test_chunks_with_empty_ones_between_touch() -> None:
-    """Where they do so at some ranks only, ranks diverge."""
-    sizes = np.array([[8, 8, 0, 8, 8, 8]])
-    chunks = Chunks(Buffer.CCL_IN, sizes.cumsum(axis=1) - sizes, sizes)
-    for some in (chunks, Bundles(chunks, 0, 1, 6)):
-        found = some.series(3, -2, 2, by_place=True)
-        assert [(one.offset, one.size) for one in found] == [(8, 16)]
-        assert len(some.series(1, -2, 2, by_place=True)) == 2
-        with pytest.raises(Diverged):
-            some.series(PerRank.of(np.array([3, 1])), -2, 2, by_place=True)
+    found = bundles.series(PerRank.of(np.array([3, 1])), -2, 2)
+    assert [values_of(one.offset).tolist() for one in found] == [[24, 8], [8, 40]]

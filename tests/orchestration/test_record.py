@@ -278,26 +278,40 @@ def test_a_pattern_of_the_authors_is_asked_once_for_every_index() -> None:
     assert program.transports.counts(12).tolist() == [2] * 12
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 5, 6, 7, 8, 12])
+def halving_doubling(ranks: int) -> set[tuple[int, int]]:
+    """Return the links: even and odd of the first pairs, then the hypercube of who is left."""
+    block = 2 ** (len(bin(ranks)) - 3)
+    folded = 2 * (ranks - block)
+    left = [*range(0, folded, 2), *range(folded, ranks)]
+    pairs = {(r, r + 1) for r in range(0, folded, 2)}
+    cube = {
+        (a, b) for i, a in enumerate(left) for j, b in enumerate(left) if (i ^ j).bit_count() == 1
+    }
+    return pairs | {(b, a) for a, b in pairs} | cube
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5, 6, 7, 8, 12])
 def test_patterns_reach_the_peers_of_their_algorithm(ranks: int) -> None:
-    def peers(pattern: str) -> list[int]:
+    def links(pattern: str) -> set[tuple[int, int]]:
         class Only(MeshAuthor):
             planes = (PlaneRequest("flat", pattern),)
 
             def orchestrate(self, op: Any, rank: Any) -> None:
                 pass
 
-        program = recorded(Only, op_of("all_gather"), topology_of(ranks, preset="mesh"))
-        counts: list[int] = program.transports.counts(ranks).tolist()
-        return counts
+        ends = recorded(Only, op_of("all_gather"), topology_of(ranks, preset="mesh")).transports
+        found = list(zip(ends.rank.tolist(), ends.peer.tolist(), strict=True))
+        assert len(set(found)) == len(found)
+        return set(found)
 
-    log = (ranks - 1).bit_length()
-    assert peers("mesh") == [ranks - 1] * ranks
-    assert peers("ring") == [min(2, ranks - 1)] * ranks
-    assert max(peers("nhr")) <= 2 * log
-    block = 1 << (ranks.bit_length() - 1)
-    folded = sum(r < 2 * (ranks - block) and r % 2 for r in range(ranks))
-    assert sum(peers("rhd")) == block * (block.bit_length() - 1) + 2 * folded
+    everyone = range(ranks)
+    powers = [step for step in (1, 2, 4, 8) if step < ranks]
+    assert links("mesh") == {(a, b) for a in everyone for b in everyone if a != b}
+    assert links("ring") == {(r, (r + step) % ranks) for r in everyone for step in (1, -1)}
+    assert links("nhr") == {
+        (r, (r + sign * step) % ranks) for r in everyone for step in powers for sign in (1, -1)
+    }
+    assert links("rhd") == halving_doubling(ranks)
 
 
 def test_two_forks_one_after_the_other_are_fine() -> None:

@@ -188,3 +188,86 @@ def test_the_last_part_may_have_chunks_whole() -> None:
     assert first.sizes.tolist() == [[0, 128, 0]]
     assert second.sizes.tolist() == [[300, 128, 40]]
     assert second.offsets.tolist() == [[0, 428, 556]]
+
+
+SLOTS = Region(Buffer.CCL_IN, 64, 60).split(6, even=True, unit=10)
+"""Six slots of 10 bytes, side by side."""
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [
+        (1, [(64, 10), (74, 10), (84, 10), (94, 10), (104, 10), (114, 10)]),
+        (2, [(64, 20), (84, 20), (104, 20)]),
+        (3, [(64, 30), (94, 30)]),
+        (6, [(64, 60)]),
+    ],
+)
+def test_neighbours_are_joined(n: int, expected: list[tuple[int, int]]) -> None:
+    assert spans(list(SLOTS.joined(n))) == expected
+    assert SLOTS.joined(n)[0].buffer == Buffer.CCL_IN
+
+
+def test_gaps_may_lie_between_what_is_joined() -> None:
+    offsets, sizes = np.array([[0, 8, 100, 108]]), np.full((1, 4), 8)
+    chunks = Chunks(0, offsets, sizes)
+    assert spans(list(chunks.joined(2))) == [(0, 16), (100, 16)]
+    assert spans(list(chunks.joined(1))) == spans(list(chunks))
+    with pytest.raises(OutOfBoundsError, match="4 chunks joined 4 by 4 with gaps"):
+        chunks.joined(4)
+    with pytest.raises(OutOfBoundsError, match="2 by 2 with gaps"):
+        Chunks(0, np.array([[0, 9]]), np.array([[8, 8]])).joined(2)
+
+
+@pytest.mark.parametrize("n", [-1, 0, 4, 5, 7])
+def test_only_whole_groups_are_joined(n: int) -> None:
+    with pytest.raises(OutOfBoundsError, match=f"6 chunks joined {n} by {n}"):
+        SLOTS.joined(n)
+
+
+def test_renumbered_chunks_are_not_joined() -> None:
+    with pytest.raises(OutOfBoundsError, match="joined 2 by 2"):
+        SLOTS.renumbered((5, 4, 3, 2, 1, 0)).joined(2)
+
+
+def test_some_chunks_in_a_row_are_taken() -> None:
+    assert spans(list(SLOTS.taken(1, 3))) == [(74, 10), (84, 10), (94, 10)]
+    assert spans(list(SLOTS.taken(0, 6))) == spans(list(SLOTS))
+    turned = SLOTS.renumbered((5, 4, 3, 2, 1, 0))
+    assert spans(list(turned.taken(1, 2))) == [(104, 10), (94, 10)]
+
+
+def test_every_rank_takes_its_own() -> None:
+    found = SLOTS.taken(PerRank.of(np.array([0, 4, 2])), 2)
+    assert values_of(found[0].offset).tolist() == [64, 104, 84]
+    assert values_of(found[1].offset).tolist() == [74, 114, 94]
+
+
+@pytest.mark.parametrize(("first", "n"), [(0, 7), (4, 3), (5, 2), (2, 0), (2, -1)])
+def test_chunks_that_do_not_exist_are_not_taken(first: int, n: int) -> None:
+    with pytest.raises(OutOfBoundsError, match=f"{n} chunks from chunk {first} of 6"):
+        SLOTS.taken(first, n)
+    with pytest.raises(OutOfBoundsError, match=f"{n} chunks from chunk {first} of 6"):
+        SLOTS.taken(PerRank.of(np.array([0, first])), n)
+
+
+@pytest.mark.parametrize(("n", "align"), [(0, 128), (-1, 128), (2, 0), (2, -1)])
+def test_no_split_into_nothing(n: int, align: int) -> None:
+    words = f"split into {n} chunks aligned to {align} bytes"
+    with pytest.raises(ValueError, match=words):
+        Region(0, 0, 50).split(n, align)
+
+
+def test_chunks_know_their_largest_and_whether_all_are_alike() -> None:
+    assert (SLOTS.largest, SLOTS.same_size) == (10, 10)
+    uneven = Region(0, 0, 50).split(3, align=1)
+    assert spans(list(uneven)) == [(0, 17), (17, 17), (34, 16)]
+    assert (uneven.largest, uneven.same_size) == (17, None)
+    empty = np.zeros((1, 0), np.int64)
+    assert Chunks(0, empty, empty).largest == 0
+
+
+@pytest.mark.parametrize("k", [-1, 7])
+def test_a_series_has_no_more_chunks_than_there_are(k: int) -> None:
+    with pytest.raises(OutOfBoundsError, match=f"a series of {k} chunks of 6"):
+        SLOTS.series(0, 1, k)

@@ -5,22 +5,27 @@ from typing import Any
 
 import pytest
 
+from hccl_py import DataType, OpParam, ReduceOp, Topology, topology_of
+from hccl_py.call.config import Config
 from hccl_py.errors import PluginError
 from hccl_py.plugins import executor as executor_module
 from hccl_py.plugins import platforms
-from hccl_py.plugins.discovery import Registered, Registry
+from hccl_py.plugins.discovery import Registered, Registry, installed_executors
+from hccl_py.plugins.executor import cases_of
 from hccl_py.plugins.fidelity import (
     Fidelity,
     SourceFile,
+    is_uneven_tree,
     joined,
     ours,
     same,
     steps,
 )
-from hccl_py.selection import Selection
+from hccl_py.selection import Selection, select
 
 FILE = SourceFile("owner/name", "0123abc", "src/all_gather.cc")
 OTHER = replace(FILE, file="src/ring.cc")
+A3 = "atlas-900-a3"
 
 
 class Quiet:
@@ -77,6 +82,60 @@ def test_a_case_takes_part_with_its_own_standing() -> None:
 def test_the_weakest_part_counts() -> None:
     parts = [same(FILE), ours("HCCL has none."), steps("No barrier.", OTHER)]
     assert joined(parts) == ours("HCCL has none. No barrier.", FILE, OTHER)
+
+
+def test_a_case_may_have_cases() -> None:
+    tree = same(FILE).with_cases({"uneven_tree": steps("Some slices are left out.", FILE)})
+    found = same(OTHER).with_cases({"NHR": tree})
+    assert found.among(["ring", "uneven_tree"]).is_same
+    assert found.among(["NHR"]) == same(OTHER, FILE)
+    assert found.among(["uneven_tree", "NHR"]) == steps("Some slices are left out.", OTHER, FILE)
+    whole = joined([same(OTHER), tree])
+    assert whole.is_same
+    assert not whole.among(["uneven_tree"]).is_same
+
+
+def test_uneven_trees_are_those_whose_senders_lack_slices() -> None:
+    """In a step of width w a sender at distance d below w has every 2w-th of the ranks behind d."""
+    for members in range(2, 130):
+        widths = [1 << step for step in range((members - 1).bit_length())]
+        counts = [
+            {(members - 1 - d + width) // (2 * width) for d in range(min(width, members - width))}
+            for width in widths
+        ]
+        assert is_uneven_tree(members) == any(len(found) > 1 for found in counts), members
+    assert [n for n in range(2, 23) if is_uneven_tree(n)] == [7, 11, 13, 14, 15, 19, 21, 22]
+
+
+@pytest.mark.parametrize(
+    ("executor", "topology", "is_uneven"),
+    [
+        ("BroadCastComm", topology_of(servers=1, devices=7, preset="atlas-800t-a2"), True),
+        ("ScatterRingFor91093Executor", topology_of(servers=7, devices=2, preset=A3), True),
+        ("ScatterRingFor91093Executor", topology_of(servers=2, devices=14, preset=A3), False),
+        (
+            "ScatterRingFor91093Executor",
+            topology_of(superpods=7, servers=2, devices=2, preset=A3),
+            True,
+        ),
+    ],
+)
+def test_a_tree_is_uneven_on_its_own_plane(
+    executor: str, topology: Topology, is_uneven: bool
+) -> None:
+    chosen = installed_executors().find(executor, None)
+    op = OpParam("scatter", 1024, DataType.FP32, root=0)
+    found = cases_of(chosen.executor, op, topology, {"level1": "NHR", "level2": "NHR"})
+    assert ("uneven_tree" in found) == is_uneven
+
+
+@pytest.mark.parametrize(("deterministic", "kind"), [("false", "same"), ("true", "steps")])
+def test_sums_in_a_fixed_order_are_a_case(deterministic: str, kind: str) -> None:
+    topology = topology_of(devices=4, preset="atlas-800t-a2")
+    op = OpParam("all_reduce", 1 << 24, DataType.FP32, ReduceOp.SUM)
+    config = Config.load({}, deterministic=deterministic)
+    selection, _ = select(op, topology, config, installed_executors(), "AllReduceMeshExecutor")
+    assert selection.fidelity.kind == kind
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,16 @@
 """When a kernel runs compiled, and that helpers come along."""
 
+import logging
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from hccl_py.program.kernels import COLD, WORTH_CALLING, WORTH_COMPILING, Kernel, reading
+from hccl_py.verifier.analysis.clocks.loop import run_clocks
 
 
 def doubled(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
@@ -36,7 +38,8 @@ def test_what_cannot_be_kept_on_disk_is_compiled_all_the_same() -> None:
     scope: dict[str, Any] = {"__name__": "made"}
     exec("def doubled(value):\n    return 2 * value", scope)  # from no file: nowhere to keep it
     kernel: Kernel[..., int] = Kernel(scope["doubled"])
-    assert kernel.compiled(21) == 42
+    assert kernel.sized(1 << 40)(21) == 42
+    assert "compiled" in vars(kernel)
 
 
 @pytest.fixture
@@ -54,30 +57,126 @@ def keep_on_disk(cache: Path) -> None:
     (cache / "program_0" / name).touch()
 
 
-@pytest.mark.parametrize(("is_kept", "worth"), [(True, 1), (False, COLD)])
-def test_small_loops_run_plain_until_they_have_cost_as_much_as_compiling(
-    cache: Path, is_kept: bool, worth: int
-) -> None:
-    if is_kept:
-        keep_on_disk(cache)
-    kernel, part = fresh(), WORTH_COMPILING * worth // 10
+def test_small_loops_run_plain_until_they_have_cost_as_much_as_loading(cache: Path) -> None:
+    keep_on_disk(cache)
+    kernel, part = fresh(), WORTH_COMPILING // 10
     for _ in range(10):
         assert kernel.sized(part - 1) is kernel.plain
     assert kernel.sized(part) is kernel.compiled
     assert kernel.sized(1) is kernel.compiled
 
 
+def compiles(kernel: Kernel[..., int], steps: int) -> bool:
+    """Run a loop that counts as so many steps; return whether its compiled form is there then."""
+    assert kernel.sized(steps)(np.arange(100)) == 9900
+    return "compiled" in vars(kernel)
+
+
+@pytest.mark.usefixtures("cache")
+def test_what_is_not_on_disk_is_compiled_when_plain_runs_have_cost_as_much() -> None:
+    kernel = fresh()
+    part = int(WORTH_COMPILING * COLD * kernel.seconds_to_compile) // 10
+    assert not any(compiles(kernel, part - 1) for _ in range(10))
+    assert compiles(kernel, part)
+
+
+@pytest.mark.usefixtures("cache")
+def test_one_process_compiles_while_others_run_plain() -> None:
+    code = (
+        "import fcntl, sys\n"
+        "file = open(sys.argv[1], 'rb')\n"
+        "fcntl.flock(file, fcntl.LOCK_EX)\n"
+        "print('locked', flush=True)\n"
+        "sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        kernel, much = fresh(), 1 << 40
+        assert not compiles(kernel, much)
+        other.communicate()
+    assert compiles(kernel, much)
+
+
+def test_what_compiles_says_for_what_and_how_long(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(cache))
+    caplog.set_level(logging.INFO, "hccl_py.program.kernels")
+    for _ in range(2):  # the second loads
+        fresh().compiled(np.arange(100))
+    said = ["compiling a loop of tests.program for this machine, once: about 1 s"]
+    assert caplog.messages == said
+
+
+def test_larger_code_takes_longer_to_compile() -> None:
+    assert 1 < fresh().seconds_to_compile < 1.2
+    assert 6 < run_clocks.seconds_to_compile < 12
+
+
+class Pair(NamedTuple):
+    left: np.ndarray[tuple[int], np.dtype[np.int64]]
+    factor: int
+
+
+class Nested(NamedTuple):
+    pair: Pair
+    right: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+def weighed(nested: Nested, pair: Pair) -> int:
+    for k in range(len(nested.right)):
+        nested.right[k] += product(nested.pair, k) + pair.factor
+    return int(nested.right.sum())
+
+
+def product(pair: Pair, k: int) -> int:
+    return int(pair.left[k]) * pair.factor
+
+
+def test_tuples_of_columns_in_one_another_mean_the_same_compiled() -> None:
+    kernel: Kernel[..., int] = Kernel(weighed, lambda: (product,), allocates=False)
+    results = []
+    for run in (kernel.plain, kernel.compiled):
+        pair, right = Pair(np.arange(4), 3), np.ones(4, np.int64)
+        results.append((run(Nested(pair, right), pair), right.tolist()))
+    assert results[0] == results[1] == (34, [4, 7, 10, 13])
+
+
 def test_what_is_loaded_is_used_for_small_loops_too() -> None:
     kernel = fresh()
-    assert kernel.sized(WORTH_COMPILING * COLD) is kernel.compiled
+    kernel.compiled(np.arange(3))
     assert kernel.sized(WORTH_CALLING) is kernel.compiled
     assert kernel.sized(WORTH_CALLING - 1) is kernel.plain
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "trace all_reduce -b 64M",
+        "simulate all_reduce -b 64M --network contended",
+        "run all_reduce -b 16K",
+    ],
+)
+def test_programs_of_5_000_tasks_compile_nothing(cache: Path, line: str) -> None:
+    options = "--servers 3 --devices 8 --executor AllReduceMeshExecutor"
+    done = subprocess.run(
+        [sys.executable, "-m", "hccl_py", *line.split(), *options.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "compiling" not in done.stderr
+    assert not list(cache.rglob("*.nbi"))
 
 
 def test_numba_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("numba.config.DISABLE_JIT", True)
     kernel = fresh()
-    assert kernel.sized(1 << 40) is kernel.plain
+    assert kernel.compiled is kernel.plain
 
 
 def test_arrays_that_are_only_read_are_of_one_type() -> None:

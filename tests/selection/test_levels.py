@@ -11,6 +11,7 @@ from tests.selection.calls import call, chosen, product, topology
 
 K, M = 1 << 10, 1 << 20
 A2, A3, A910 = "atlas-800t-a2", "atlas-900-a3", "atlas-800-9000"
+LITE = product(A2, rdma_lite=True)
 
 
 def level1(op: str, size: int, where: Topology, mode: str = "op_base", **settings: Any) -> str:
@@ -48,21 +49,21 @@ def test_a3_takes_nhr_for_halving_doubling(servers: int, default: str) -> None:
     [("all_gather", 32 * K), ("reduce_scatter", 32 * K), ("all_reduce", 32 * M)],
 )
 def test_the_pipeline_from_its_threshold_on(op: str, least: int) -> None:
-    where = topology(4, 8)
+    where = Topology(LITE, (8,) * 4)
     assert level1(op, least, where) == "pipeline"
     assert level1(op, least - 4, where) == "NHR"
     assert level1(op, least, where, mode="graph") == "H-D_R"
-    assert level1(op, least, topology(4, 1)) == "NHR"
+    assert level1(op, least, Topology(LITE, (1,) * 4)) == "NHR"
     fixed = level1(op, least, where, deterministic="true")
     assert fixed == ("pipeline" if op == "all_gather" else "NHR")
-    assert level1(op, least, Topology(product("ring"), (8,) * 4)) == "NHR"
+    assert level1(op, least, Topology(product("ring", rdma_lite=True), (8,) * 4)) == "NHR"
 
 
 @pytest.mark.parametrize(
     ("op", "least"), [("all_gather", 2 * M), ("reduce_scatter", 2 * M), ("all_reduce", 64 * M)]
 )
 def test_without_rdma_lite_the_threshold_is_higher(op: str, least: int) -> None:
-    where = Topology(product(A2, rdma_lite=False), (8,) * 4)
+    where = topology(4, 8)
     assert level1(op, least, where) == "pipeline"
     assert level1(op, least - 4, where) == "NHR"
 
@@ -74,7 +75,7 @@ def test_reductions_that_links_cannot_do_have_no_pipeline() -> None:
 
 
 def test_what_vector_cores_reduce_is_no_pipeline() -> None:
-    where = topology(2, 8)
+    where = Topology(LITE, (8, 8))
     assert level1("all_reduce", 16 * M, where, op_expansion_mode="AIV") == "ring"
     assert level1("all_reduce", 16 * M + 4, where, op_expansion_mode="AIV") == "pipeline"
     small: dict[str, Any] = {"op_expansion_mode": "AIV", "buffsize_mb": 15}
@@ -91,7 +92,7 @@ def test_a_pipeline_of_too_many_contexts_becomes_halving_doubling() -> None:
     selection = chosen(call("all_reduce", K), many, **setting)
     assert selection.hccl_algorithm["level1"] == "H-D_R"
     assert any("would take 65542 FFTS contexts of 65535" in r for r in selection.reasons)
-    assert level1("all_gather", M, many) == "pipeline"
+    assert level1("all_gather", 2 * M, many) == "pipeline"
 
 
 @pytest.mark.parametrize("algo", ["", "level0:NA;level1:pipeline"])
@@ -100,7 +101,7 @@ def test_a_pipeline_may_take_the_last_context(algo: str) -> None:
 
     def of_devices_with(contexts: int) -> str:
         where = Topology(product(A2, contexts=contexts), (8, 8))
-        return level1("all_gather", M, where, algo=algo)
+        return level1("all_gather", 2 * M, where, algo=algo)
 
     assert of_devices_with(91) == "pipeline"
     assert of_devices_with(90) == ("H-D_R" if algo else "ring")
@@ -192,22 +193,15 @@ def pods(superpods: int, servers: int = 2) -> Topology:
         ("all_reduce", 2, "", "H-D_R"),
         ("all_reduce", 3, "", "ring"),
         ("all_reduce", 9, "", "H-D_R"),
-        ("all_gather", 2, "", "ring"),
-        ("broadcast", 3, "", "H-D_R"),
+        ("broadcast", 3, "", "ring"),
         ("all_reduce", 2, "level0:NA;level1:ring;level2:NB", "NB"),
-        ("all_gather", 2, "level0:NA;level1:ring;level2:NHR", "NHR"),
-        ("all_gather", 2, "level0:NA;level1:ring;level2:H-D_R", "ring"),
-        ("all_gather", 2, "level0:NA;level1:ring;level2:pipeline", "ring"),
-        ("broadcast", 2, "level0:NA;level1:NHR;level2:ring", "H-D_R"),
+        ("all_gather", 2, "level0:NA;level1:ring;level2:pipeline", "H-D_R"),
     ],
 )
 def test_between_superpods(op: str, superpods: int, algo: str, level2: str) -> None:
     where = pods(superpods)
     selection = chosen(call(op, K, ranks=where.size), where, algo=algo)
     assert selection.hccl_algorithm["level2"] == level2
-    word = algo.rpartition(":")[2]
-    noted = any(f"level2:{word} is none of {op}'s" in r for r in selection.reasons)
-    assert noted == ("level2" in algo and word != level2)
 
 
 def test_one_superpod_has_no_level2() -> None:
@@ -218,7 +212,7 @@ def test_superpods_of_different_size_are_concatenated_by_all_reduce() -> None:
     where = Topology(product(A3), (4,) * 3, (2, 1))
     selection = chosen(call("all_reduce", 512 * M), where)
     # HCCL keeps the rings of servers, and cuts groups of 2 and 1 servers to equal ones.
-    assert selection.hccl_executor == "AlignedAllReduceDoubleRingFor91093Executor"
+    assert selection.hccl_executor == "AllReduceFastDoubleRingFor91093Executor"
     assert selection.hccl_algorithm["level1"] == "AHC_BROKE"
     odd = Topology(product(A3), (4,) * 5, (3, 2))
     assert chosen(call("all_reduce", 512 * M), odd).hccl_algorithm["level1"] == "AHC"

@@ -85,8 +85,8 @@ class Draw:
                     pods: Sizes = (len(servers),)
                 else:
                     servers, pods = self.layout(device)
-                ports = self.one((0, 7)) if device == "910_93" else 0
-            yield self.call(device, servers, pods, ports, hosts)
+                machine = self.one((0, 7)), self.chance(0.5)
+            yield self.call(device, servers, pods, machine, hosts)
 
     def one(self, choices: tuple[Any, ...]) -> Any:
         return choices[int(self.random.integers(len(choices)))]
@@ -94,7 +94,14 @@ class Draw:
     def chance(self, share: float) -> bool:
         return bool(self.random.random() < share)
 
-    def call(self, device: str, servers: Sizes, pods: Sizes, ports: int, hosts: Sizes = ()) -> Call:
+    def call(
+        self,
+        device: str,
+        servers: Sizes,
+        pods: Sizes,
+        machine: tuple[int, bool] = (7, False),
+        hosts: Sizes = (),
+    ) -> Call:
         op = self.one(OPS)
         dtype = DataType.parse(self.one(("fp32", "fp16", "bf16", "int8", "int64", "uint8", "fp64")))
         found = Call(
@@ -112,7 +119,8 @@ class Draw:
             hosts=hosts,
             **self.words(op),
             no_inter_hccs=device == "910_93" and self.chance(0.15),
-            ports=ports,
+            ports=machine[0],
+            lite=machine[1],
             registered=self.release == "cann-2026.08" and self.chance(0.2),
         )
         found = replace(found, bytes=self.size(found, dtype.itemsize))
@@ -172,11 +180,12 @@ class Draw:
 
 
 @lru_cache
-def topology_like(device: str, servers: Any, pods: Any, ports: int, hosts: Any) -> Topology:
-    if hosts:
-        return Topology(PRESETS["atlas-200t-a2-box16"], servers, pods, hosts=hosts)
-    product = replace(PRESETS[PRODUCTS[device]], hccs_ports=ports)
-    return Topology(product, servers, pods)
+def topology_like(
+    device: str, servers: Any, pods: Any, ports: int, lite: bool, hosts: Any
+) -> Topology:
+    product = PRESETS["atlas-200t-a2-box16" if hosts else PRODUCTS[device]]
+    machine = replace(product, hccs_ports=ports, rdma_lite=lite)
+    return Topology(machine, servers, pods, hosts=hosts or None)
 
 
 def algo_like(call: Call) -> str:
@@ -218,7 +227,7 @@ def ours(call: Call, release: str) -> HcclChoice:
         inter_hccs_disable=call.no_inter_hccs,
         zero_copy=call.registered,
     )
-    where = topology_like(call.device, call.servers, call.pods, call.ports, call.hosts)
+    where = topology_like(call.device, call.servers, call.pods, call.ports, call.lite, call.hosts)
     return HcclChoice(op_like(call), where, config)
 
 
@@ -256,11 +265,11 @@ def test_a_hundred_thousand_calls_take_what_the_oracle_says(release: str) -> Non
 
 
 def check_duo(release: str, seed: int, number: int) -> None:
-    """Executors alone: one server of Atlas 300I Duo has one level."""
+    """Executors alone: servers of Atlas 300I Duo have one level."""
     draw, wrong = Draw(release, seed), []
     for _ in range(number):
-        ranks = draw.one((1, 2, 3, 4, 5, 8, 12, 16))
-        call = draw.call("310P3", (ranks,), (1,), 0)
+        servers = (draw.one((1, 2, 3, 4, 5, 8, 12, 16)),) * draw.one((1, 1, 2))
+        call = draw.call("310P3", servers, (len(servers),))
         call = replace(
             call,
             dtype=draw.one(("fp32", "fp16", "int16", "int32")),

@@ -46,14 +46,26 @@ def test_the_950_is_not_in_the_classic_tables() -> None:
         chosen(call("all_reduce", K), where, strict=True)
 
 
-def test_seven_hccs_ports_take_the_fast_double_ring() -> None:
-    where = Topology(product("atlas-900-a3", hccs_ports=7), (8,))
-    big = 64 * M
-    names = [chosen(call(op, big), where).hccl_executor for op in ("all_reduce", "reduce_scatter")]
-    assert names == [
-        "AllReduceFastDoubleRingFor91093Executor",
-        "ReduceScatterFastDoubleRingFor91093Executor",
+@pytest.mark.parametrize(("ports", "rings"), [(7, ("", "Fast")), (0, ("Aligned", ""))])
+def test_seven_hccs_ports_take_the_fast_double_ring(ports: int, rings: tuple[str, str]) -> None:
+    where = Topology(product("atlas-900-a3", hccs_ports=ports), (8,))
+    for op, name in (("all_reduce", "AllReduce"), ("reduce_scatter", "ReduceScatter")):
+        expected = f"{rings[0]}{name}{rings[1]}DoubleRingFor91093Executor"
+        assert chosen(call(op, 64 * M), where).hccl_executor == expected
+
+
+@pytest.mark.parametrize("op", ["all_reduce", "all_gather", "reduce_scatter", "broadcast"])
+@pytest.mark.parametrize("ruleset", ["cann-2025.07", "cann-2026.08"])
+def test_servers_of_one_device_of_a2_are_a_ring_as_cards_are(op: str, ruleset: str) -> None:
+    """IsStandardCard: HCCS joins no pair of devices there (hccl_communicator_attrs_host.cc:55-68 of
+    August 2026, hccl_communicator_attrs.cc:40-49 of July 2025).
+    """
+    ring, mesh = topology(2, 1), topology(2, 2)
+    links = [
+        chosen(call(op, M, ranks=where.size, mode="graph"), where, ruleset=ruleset).hccl_algorithm
+        for where in (ring, mesh)
     ]
+    assert [level["level0"] for level in links] == ["ring", "mesh"]
 
 
 @pytest.mark.parametrize(

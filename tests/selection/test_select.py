@@ -47,7 +47,7 @@ ROWS = [
     (sized("all_gather", KIB), topo(4), CONFIG, AG_MESH + "OpbaseExecutor"),
     (sized("all_gather", 64 * MIB), topo(8), CONFIG, AG_MESH + "OpbaseExecutor"),
     (sized("all_gather", KIB), topo(16), CONFIG, AG_MESH + "Executor"),
-    (sized("all_gather", 32 * KIB), topo(16), CONFIG, AG_MESH + "OpbasePipelineExecutor"),
+    (sized("all_gather", 2 * MIB), topo(16), CONFIG, AG_MESH + "OpbasePipelineExecutor"),
     (sized("all_gather", 32 * KIB - 4), topo(16), CONFIG, AG_MESH + "Executor"),
     (graph("all_gather", MIB), topo(4), CONFIG, AG_MESH + "GraphExecutor"),
     (graph("all_gather", MIB + 4), topo(4), CONFIG, AG_MESH + "Executor"),

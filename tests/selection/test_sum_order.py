@@ -94,7 +94,7 @@ def test_strict_sums_have_one_order(where: dict[str, Any], op: str, mode: str) -
 @pytest.mark.parametrize("mode", ["op_base", "graph"])
 @pytest.mark.parametrize("op", ["reduce_scatter", "reduce"])
 def test_other_sums_may_depend_on_timing(op: str, mode: str) -> None:
-    assert len(set(bits(op, {"ranks": 8}, mode=mode, deterministic="false"))) > 1
+    assert len(set(bits(op, {"ranks": 4}, mode=mode, deterministic="false"))) > 1
 
 
 def test_strict_keeps_a_fixed_order_where_nobody_adds_in_rank_order() -> None:

@@ -13,7 +13,12 @@ from tests.selection.calls import call, product
 
 K, M = 1 << 10, 1 << 20
 A2, A3, A910, DUO = "atlas-800t-a2", "atlas-900-a3", "atlas-800-9000", "300i-duo"
-PRESETS = {"A2": A2, "A3": A3, "910A": A910, "Duo": DUO}
+PRODUCTS = {
+    **{"A2": product(A2), "A2-lite": product(A2, rdma_lite=True)},
+    **{"A3": product(A3), "A3-ports": product(A3, hccs_ports=0)},
+    **{"910A": product(A910), "Duo": product(DUO)},
+}
+"""Products by their short names; `-lite` with RDMA lite, `-ports` with other than 7 HCCS ports."""
 
 FIXED: dict[str, Any] = {"deterministic": "true"}
 STRICT: dict[str, Any] = {"deterministic": "strict"}
@@ -40,10 +45,12 @@ def place(text: str) -> Topology:
     name, _, sizes = text.partition(" ")
     numbers = [int(number) for number in sizes.split("x")]
     if len(numbers) == 1:
-        return topology_of(numbers[0], preset=PRESETS[name])
-    names = ("superpods", "servers", "devices")[-len(numbers) :]
-    sized: dict[str, Any] = dict(zip(names, numbers, strict=True))
-    return topology_of(preset=PRESETS[name], **sized)
+        like = topology_of(numbers[0], preset=PRODUCTS[name].name)
+    else:
+        names = ("superpods", "servers", "devices")[-len(numbers) :]
+        sized: dict[str, Any] = dict(zip(names, numbers, strict=True))
+        like = topology_of(preset=PRODUCTS[name].name, **sized)
+    return Topology(PRODUCTS[name], like.servers, like.superpods)
 
 
 Row = tuple[str, str, int, str | None, str, dict[str, Any]]
@@ -102,12 +109,17 @@ SUMS = [
     r("A2 2x8", "all_reduce", 512 * K, SMALL_SERVERS, **FIXED),
     r("A2 2x8", "all_reduce", M, AR + "MeshOpbaseMidCountDeterministicExecutor", **FIXED),
     r("A2 2x8", "all_reduce", 16 * M, AR + "DeterPipelineExecutor", "pipeline", **FIXED),
-    r("A2 2x8", "all_reduce", 16 * M, AR + "MeshOpbasePipelineExecutor", "pipeline"),
-    r("A2 2x8", "reduce_scatter", 32 * K - 4, RS_SERVERS, "ring"),
-    r("A2 2x8", "reduce_scatter", 32 * K, RS + "MeshOpbasePipelineExecutor", "pipeline"),
-    r("A2 2x8", "reduce_scatter", 256 * K - 4, RS_SERVERS, "ring", **FIXED),
-    r("A2 2x8", "reduce_scatter", 256 * K, RS + "DeterPipelineExecutor", "pipeline", **FIXED),
-    r("A2 2x2", "reduce_scatter", 512 * K, RS_SERVERS, "pipeline", **FIXED),
+    r("A2 2x8", "all_reduce", 32 * M - 4, AR + "MeshExecutor", "ring"),
+    r("A2 2x8", "all_reduce", 32 * M, AR + "MeshOpbasePipelineExecutor", "pipeline"),
+    r("A2-lite 2x8", "all_reduce", 16 * M, AR + "MeshOpbasePipelineExecutor", "pipeline"),
+    r("A2 2x8", "reduce_scatter", 2 * M - 4, RS + "MeshExecutor", "ring"),
+    r("A2 2x8", "reduce_scatter", 2 * M, RS + "MeshOpbasePipelineExecutor", "pipeline"),
+    r("A2 2x8", "reduce_scatter", 2 * M, RS + "DeterPipelineExecutor", "pipeline", **FIXED),
+    r("A2-lite 2x8", "reduce_scatter", 32 * K - 4, RS_SERVERS, "ring"),
+    r("A2-lite 2x8", "reduce_scatter", 32 * K, RS + "MeshOpbasePipelineExecutor", "pipeline"),
+    r("A2-lite 2x8", "reduce_scatter", 256 * K - 4, RS_SERVERS, "ring", **FIXED),
+    r("A2-lite 2x8", "reduce_scatter", 256 * K, RS + "DeterPipelineExecutor", "pipeline", **FIXED),
+    r("A2-lite 2x2", "reduce_scatter", 512 * K, RS_SERVERS, "pipeline", **FIXED),
     r("A2 2x8", "reduce_scatter", K, RS + "MeshGraphPipelineExecutor", **GRAPH),
     r("A2 5x8", "reduce_scatter", M, RS + "MeshGraphExecutor", **GRAPH),
     r("A2 5x8", "reduce_scatter", M + 4, RS + "MeshGraphPipelineExecutor", **GRAPH),
@@ -149,11 +161,15 @@ SUMS = [
     r("A3 1x16", "all_reduce", 16 * M, AR + "MeshAivExecutor", **AIV),
     r("A3 1x16", "all_reduce", 190 * K, AR + "MeshAivSmallCountExecutor", **AIV, **GRAPH),
     r("A3 1x16", "all_reduce", 64 * M, AR + "MeshAivExecutor", **AIV, **GRAPH),
-    r("A3 1x8", "reduce_scatter", M, RS + "DeterExecutor"),
-    r("A3 1x8", "reduce_scatter", M + 4, RS_FAST),
+    r("A3 1x8", "reduce_scatter", 512 * K, RS + "DeterExecutor"),
+    r("A3 1x8", "reduce_scatter", 512 * K + 4, RS_FAST),
+    r("A3-ports 1x8", "reduce_scatter", M, RS + "DeterExecutor"),
+    r("A3-ports 1x8", "reduce_scatter", M + 4, RS_FAST),
     r("A3 1x8", "reduce_scatter", K, RS + "SemiRingExecutor", **GRAPH),
-    r("A3 2x8", "reduce_scatter", M, RS + "DeterExecutor"),
-    r("A3 2x8", "reduce_scatter", M + 4, RS_FAST, "NHR"),
+    r("A3 2x8", "reduce_scatter", 512 * K, RS + "DeterExecutor"),
+    r("A3 2x8", "reduce_scatter", 512 * K + 4, RS_FAST, "NHR"),
+    r("A3-ports 2x8", "reduce_scatter", M, RS + "DeterExecutor"),
+    r("A3-ports 2x8", "reduce_scatter", M + 4, RS_FAST, "NHR"),
     r("A3 3x8", "reduce_scatter", 256 * K, RS + "Comm", "H-D_R"),
     r("A3 3x8", "reduce_scatter", 256 * K + 4, RS_FAST, "ring"),
     r("A3 2x8", "reduce_scatter", 64 * M, RS + "Comm", "H-D_R", dtype="int64"),
@@ -164,9 +180,9 @@ SUMS = [
     r("A3 2x1x8", "reduce_scatter", 38 * M + 4, RS + "PipelineFor91093Executor", buffsize_mb=400),
     r("A3 2x1x8", "reduce_scatter", 64 * M, RS_FAST, buffsize_mb=127),
     r("A3 1x8", "reduce_scatter", M - 4, RS + "MeshAivFor91093Executor", **AIV, **FIXED),
-    r("A3 1x8", "reduce_scatter", M, RS + "DeterExecutor", **AIV, **FIXED),
+    r("A3-ports 1x8", "reduce_scatter", M, RS + "DeterExecutor", **AIV, **FIXED),
     r("A3 2x8", "reduce_scatter", 512 * K, RS + "MeshAivFor91093Executor", **AIV),
-    r("A3 2x8", "reduce_scatter", 512 * K + 4, RS + "DeterExecutor", **AIV),
+    r("A3-ports 2x8", "reduce_scatter", 512 * K + 4, RS + "DeterExecutor", **AIV),
     r("A3 1x16", "reduce_scatter", 3 * 190 * K, RS + "MeshAivSmallCountExecutor", **AIV, **GRAPH),
     r("A3 1x16", "reduce_scatter", 3 * 190 * K + 4, RS + "MeshAivExecutor", **AIV, **GRAPH),
 ]
@@ -179,7 +195,7 @@ OTHERS = [
     r("Duo 4", "all_to_all", K, "RunAlltoAllVFor310PExecutor"),
     r("A2 2x8", "all_gather", K, AG + "MeshGraphPipelineExecutor", **GRAPH),
     r("A2 5x8", "all_gather", M, AG + "MeshGraphExecutor", **GRAPH),
-    r("A2 5x1", "all_gather", M + 4, AG + "MeshExecutor", **GRAPH),
+    r("A2 5x1", "all_gather", M + 4, AG + "RingExecutor", **GRAPH),
     r("A2 1x8", "all_gather_v", K, AG + "VMeshExecutor"),
     r("A2 1x8", "all_gather_v", K, AG + "VMeshGraphExecutor", **GRAPH),
     r("A2 2x8", "all_gather_v", M, AG + "VMeshOpbasePipelineExecutor", "pipeline"),
@@ -193,7 +209,8 @@ OTHERS = [
     r("A2 1x8", "reduce_scatter_v", K, None, dtype="int64"),
     r("A3 1x8", "all_gather_v", K, "AlignedAllGatherVDoubleRingFor91093Executor"),
     r("A3 1x3", "all_gather_v", K, AG + "VRingFor91093Executor"),
-    r("A3 1x8", "reduce_scatter_v", K, "AlignedReduceScatterVDoubleRingFor91093Executor"),
+    r("A3 1x8", "reduce_scatter_v", K, RS + "VFastDoubleRingFor91093Executor"),
+    r("A3-ports 1x8", "reduce_scatter_v", K, "AlignedReduceScatterVDoubleRingFor91093Executor"),
     r("A3 20", "all_gather_v", K, None),
     r("A3 2x8", "all_gather", 512 * K, AG + "SmallCount"),
     r("A3 2x8", "all_gather", 512 * K + 4, AG_RING, "NHR"),
@@ -306,7 +323,7 @@ def test_ahc_is_cut_to_equal_groups_only_where_hccl_looks_at_them(op: str) -> No
 
 def test_servers_that_differ_keep_a_ring_that_is_asked_for_without_level0() -> None:
     op = call("reduce_scatter_v", 64 * K, ranks=14)
-    servers = Topology(product(PRESETS["A2"]), (8, 6))
+    servers = Topology(product(A2), (8, 6))
     name = "ReduceScatterVMeshOpbaseExecutor"
     assert taken(servers, op, algo="level0:null;level1:ring") == (name, "ring")
     assert taken(servers, op, algo="level0:NA;level1:ring") == (name, "NHR")
@@ -347,9 +364,3 @@ def test_registered_memory() -> None:
     piped = AG + "RingZerocopyPipelineExecutor"
     assert taken(place("A3 2x4x8"), "all_gather", 2 * M, zero_copy=True)[0] == piped
     assert taken(place("A3 2x4x8"), "all_gather", 2 * M - 4, zero_copy=True)[0] == exchanging
-
-
-def test_seven_ports_scatter_less_at_once() -> None:
-    where = Topology(product(A3, hccs_ports=7), (8,))
-    assert taken(where, "reduce_scatter", 512 * K)[0] == RS + "DeterExecutor"
-    assert taken(where, "reduce_scatter", 512 * K + 4)[0] == RS_FAST

@@ -14,7 +14,7 @@ MESH, SMALL = "AllReduceMeshExecutor", "AllReduceMeshSmallCountExecutor"
 LOOP, ONESHOT = "AllReduceMeshOpbaseLoopExecutor", "AllReduceMeshOneshotLoopExecutor"
 MID, PIPE = "AllReduceMeshMidCountLoopExecutor", "AllReduceMeshOpbasePipelineExecutor"
 RING, COMM = "AllReduceRingExecutor", "AllReduceComm"
-ALIGNED = "AlignedAllReduceDoubleRingFor91093Executor"
+FAST = "AllReduceFastDoubleRingFor91093Executor"
 
 
 def ar(where: str, size: int, executor: str | None, level1: str = "", **options: str) -> Row:
@@ -29,8 +29,8 @@ ROWS = [
     ar("A3 1", K, "AllReduceSingleExecutor"),
     ar("A3 1", K, "AllReduceRingFor91093Executor", **GRAPH),
     ar("Duo 1", K, "AllReduceSingleExecutor"),
-    ar("A2 1", K, MESH, **GRAPH),
-    ar("A2 1", M, MESH, **GRAPH),
+    ar("A2 1", K, RING, **GRAPH),
+    ar("A2 1", M, RING, **GRAPH),
     # 310P3 Duo
     ar("Duo 4", 128 * K, "AllReduceDoublingDirect"),
     ar("Duo 4", 128 * K, "AllReduceDoubling", **GRAPH),
@@ -57,20 +57,20 @@ ROWS = [
     ar("A2 1x2", M, MESH, reduce_op="prod"),
     ar("A2 1x2", 64 * K, SMALL, **GRAPH),
     ar("A2 1x2", 64 * K + 4, MESH, **GRAPH),
-    ar("A2 2x2", 4 * M, PIPE, "pipeline"),
-    ar("A2 2x2", 4 * M, MESH, **FIXED),
-    ar("A2 2x2", 4 * M, MESH, dtype="int64"),
-    ar("A2 2x2", 4 * M - 4, MESH, "ring"),
-    ar("A2 2x2", 4 * M, MESH, "H-D_R", **GRAPH),
-    ar("A2 4x1", 64 * M, MESH, "NHR"),
+    ar("A2 2x2", 8 * M, PIPE, "pipeline"),
+    ar("A2 2x2", 8 * M, MESH, **FIXED),
+    ar("A2 2x2", 8 * M, MESH, dtype="int64"),
+    ar("A2 2x2", 8 * M - 4, MESH, "ring"),
+    ar("A2 2x2", 8 * M, MESH, "H-D_R", **GRAPH),
+    ar("A2 4x1", 64 * M, RING, "NHR"),
     ar("ring 2", M, RING),
     ar("A2 3x2", M, COMM, "ring", algo="level0:null;level1:ring"),
     # 910B, more than two devices, any order
     ar("A2 1x8", 256 * K, SMALL),
     ar("A2 1x8", 256 * K + 4, LOOP),
     ar("A2 1x3", 64 * M, LOOP),
-    ar("A2 2x8", 16 * M, PIPE, "pipeline"),
-    ar("A2 2x8", 16 * M - 4, MESH, "ring"),
+    ar("A2 2x8", 32 * M, PIPE, "pipeline"),
+    ar("A2 2x8", 32 * M - 4, MESH, "ring"),
     ar("A2 1x8", 4 * K, MESH, **GRAPH),
     ar("A2 2x8", M, MESH, **GRAPH),
     # 910B, more than two devices, deterministic
@@ -104,7 +104,7 @@ ROWS = [
     ar("A2 2x8", 8 * 190 * K, "AllReduceSmallCountAivRdmaExecutor", **AIV),
     ar("A2 2x8", 8 * 190 * K + 8, "AllReduceMidCountAivRdmaExecutor", **AIV),
     ar("A2 3x8", K, "AllReduceMidCountAivRdmaExecutor", **AIV),
-    ar("A2 2x8", 16 * M + 4, "AllReduceMeshOpbasePipelineExecutor", "pipeline", **AIV),
+    ar("A2 2x8", 32 * M, PIPE, "pipeline", **AIV),
     ar("A2 3x8", 16 * M + 4, MESH, "ring", **AIV),
     ar("A2 1x8", 16 * M, "AllReduceMeshOpbaseBigCountAivExecutor", **AIV),
     ar("A2 1x8", 16 * M - 4, "AllReduceMeshAivExecutor", **AIV),
@@ -115,26 +115,26 @@ ROWS = [
     ar("A2 1x8", K, "AllReduceMeshAivExecutor", buffsize="16", **AIV),
     # 910_93
     ar("A3 2x8", 16 * 256 * K, COMM, "NHR"),
-    ar("A3 2x8", 16 * 256 * K + 4, ALIGNED, "NHR"),
+    ar("A3 2x8", 16 * 256 * K + 4, FAST, "NHR"),
     ar("A3 2x2", K, "AllReduceRingFor91093Executor", "NHR"),
-    ar("A3 2x2x8", K, ALIGNED, "NHR"),
+    ar("A3 2x2x8", K, FAST, "NHR"),
     ar("A3 1x8", 8 * M, SMALL),
-    ar("A3 1x8", 8 * M + 4, ALIGNED),
+    ar("A3 1x8", 8 * M + 4, FAST),
     ar("A3 1x8", 8 * M, SMALL, buffsize="32"),
-    ar("A3 1x8", 8 * M, ALIGNED, buffsize="31"),
-    ar("A3 1x8", K, ALIGNED, dtype="int64"),
+    ar("A3 1x8", 8 * M, FAST, buffsize="31"),
+    ar("A3 1x8", K, FAST, dtype="int64"),
     ar("A3 1x2", K, "AllReduceRingFor91093Executor"),
     ar("A3 1x3", 64 * M, "AllReduceRingFor91093Executor"),
     ar("A3 20", 64 * M, COMM, "ring"),
     ar("A3 1x8", M, "AllReduceMeshAivExecutor", **AIV),
     ar("A3 1x8", 8 * M, "AllReduceMeshAivExecutor", **AIV),
-    ar("A3 1x8", 8 * M + 8, ALIGNED, **AIV),
+    ar("A3 1x8", 8 * M + 8, FAST, **AIV),
     ar("A3 1x16", 16 * M, "AllReduceMeshOpbaseBigCountAivExecutor", **AIV),
     ar("A3 1x16", 16 * M - 4, "AllReduceMeshAivExecutor", **AIV),
     ar("A3 1x16", 16 * M, "AllReduceMeshAivExecutor", **AIV, **GRAPH),
-    ar("A3 1x8", K, ALIGNED, **GRAPH),
+    ar("A3 1x8", K, FAST, **GRAPH),
     ar("A3 1x8", K, SMALL, **GRAPH, HCCL_OP_EXPANSION_MODE="HOST"),
-    ar("A3 1x8", K, ALIGNED, "ring", dtype="int64"),
+    ar("A3 1x8", K, FAST, "ring", dtype="int64"),
     # a barrier is an all-reduce of 32 bytes
     row("A2 1x8", "barrier", 32, SMALL),
     row("A3 2x8", "barrier", 32, COMM, "NHR"),

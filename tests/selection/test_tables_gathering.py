@@ -14,7 +14,7 @@ NO_HCCS = {"HCCL_INTER_HCCS_DISABLE": "TRUE"}
 AG, RS = "AllGather", "ReduceScatter"
 DETER, SMALL_GATHER = "ReduceScatterDeterExecutor", "AllGatherSmallCount"
 AG_DOUBLE = "AlignedAllGatherDoubleRingFor91093Executor"
-RS_DOUBLE = "AlignedReduceScatterDoubleRingFor91093Executor"
+RS_DOUBLE = "ReduceScatterFastDoubleRingFor91093Executor"
 
 
 def ag(where: str, size: int, executor: str, level1: str = "", **options: str) -> Row:
@@ -39,10 +39,10 @@ ALL_GATHER = [
     # 910B
     ag("A2 1x8", K, "AllGatherMeshOpbaseExecutor"),
     ag("A2 1x2", 64 * M, "AllGatherMeshOpbaseExecutor"),
-    ag("A2 2x8", 32 * K, "AllGatherMeshOpbasePipelineExecutor", "pipeline"),
-    ag("A2 2x8", 32 * K - 4, "AllGatherMeshExecutor", "ring"),
+    ag("A2 2x8", 2 * M, "AllGatherMeshOpbasePipelineExecutor", "pipeline"),
+    ag("A2 2x8", 2 * M - 4, "AllGatherMeshExecutor", "ring"),
     ag("A2 4x8", K, "AllGatherMeshExecutor", "NHR"),
-    ag("A2 4x1", 64 * M, "AllGatherMeshExecutor", "NHR"),
+    ag("A2 4x1", 64 * M, "AllGatherRingExecutor", "NHR"),
     ag("A2 1x8", M, "AllGatherMeshGraphExecutor", **GRAPH),
     ag("A2 2x8", M, "AllGatherMeshGraphExecutor", "H-D_R", **GRAPH),
     ag("A2 2x8", M + 4, "AllGatherMeshExecutor", **GRAPH),
@@ -55,11 +55,11 @@ ALL_GATHER = [
     ag("A2 1x8", 256 * M + 4, "AllGatherMeshOpbaseExecutor", **AIV),
     ag("A2 1x8", K, "AllGatherMeshAivExecutor", **AIV, **GRAPH),
     ag("A2 2x8", 256 * K, "AllGatherAivRdmaExecutor", **AIV),
-    ag("A2 2x8", 256 * K + 4, "AllGatherMeshOpbasePipelineExecutor", **AIV),
+    ag("A2 2x8", 256 * K + 4, "AllGatherMeshExecutor", **AIV),
     ag("A2 3x8", 128 * K, "AllGatherAivRdmaExecutor", **AIV),
-    ag("A2 3x8", 128 * K + 4, "AllGatherMeshOpbasePipelineExecutor", **AIV),
+    ag("A2 3x8", 128 * K + 4, "AllGatherMeshExecutor", **AIV),
     ag("A2 16x8", 128 * K, "AllGatherAivRdmaExecutor", **AIV),
-    ag("A2 16x8", 128 * K + 4, "AllGatherMeshOpbasePipelineExecutor", **AIV),
+    ag("A2 16x8", 128 * K + 4, "AllGatherMeshExecutor", **AIV),
     # 910_93
     ag("A3 20", K, "AllGatherComm"),
     ag("A3 2x8", 4 * M, SMALL_GATHER),
@@ -104,8 +104,8 @@ REDUCE_SCATTER = [
     rs("A2 1x8", K, DETER, **FIXED),
     rs("A2 1x2", K, DETER, **FIXED),
     rs("A2 1x8", K, "ReduceScatterMeshExecutor", dtype="int64"),
-    rs("A2 2x8", 32 * K, "ReduceScatterMeshOpbasePipelineExecutor", "pipeline"),
-    rs("A2 2x8", 32 * K - 4, "ReduceScatterMeshExecutor", "ring"),
+    rs("A2 2x8", 2 * M, "ReduceScatterMeshOpbasePipelineExecutor", "pipeline"),
+    rs("A2 2x8", 2 * M - 4, "ReduceScatterMeshExecutor", "ring"),
     rs("A2 2x8", M, "ReduceScatterMeshExecutor", **FIXED),
     rs("A2 2x8", M, "ReduceScatterMeshExecutor", reduce_op="prod"),
     rs("A2 1x8", M, "ReduceScatterMeshGraphExecutor", **GRAPH),

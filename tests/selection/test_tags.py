@@ -12,6 +12,7 @@ from tests.selection.calls import call, chosen, product, topology
 
 K = 1 << 10
 G = "hccl_world_group"
+RECENT: dict[str, Any] = {"ruleset": "cann-2026.08"}
 A2, A3, A910, DUO = "atlas-800t-a2", "atlas-900-a3", "atlas-800-9000", "300i-duo"
 
 TAGS = [
@@ -24,7 +25,7 @@ TAGS = [
     ("all_reduce", A2, {"mode": "graph"}, f"AllReduce_{G}_host"),
     ("reduce_scatter", A2, {}, f"ReduceScatter_{G}ringAnything_host"),
     ("reduce_scatter", A2, {"dtype": "int64"}, f"ReduceScatter_{G}ringAnything_no_inline_host"),
-    ("reduce_scatter", A910, {}, f"ReduceScatter_{G}H-DAnything_no_inline_host"),
+    ("reduce_scatter", A910, {}, f"ReduceScatter_{G}H-DAnything_host"),
     ("reduce_scatter_v", A2, {}, f"ReduceScatterV_{G}H-DAnything_host"),
     ("reduce_scatter_v", A910, {"dtype": "fp16"}, f"ReduceScatterV_{G}H-DAnything_no_inline_host"),
     ("all_reduce", A2, {"dtype": "int64"}, f"AllReduce_{G}ringAnything_host"),
@@ -40,7 +41,7 @@ TAGS = [
     ("scatter", A2, {}, f"Scatter_{G}Anything_host"),
     ("all_to_all", A2, {}, f"AlltoAll_{G}AnythingZCopy_host"),
     ("all_to_all_v", A2, {}, f"AlltoAllV_{G}AnythingZCopy_host"),
-    ("all_to_all_vc", A3, {}, f"AlltoAllVC_{G}AnythingZCopy_device"),
+    ("all_to_all_vc", A3, {}, f"AlltoAllVC_{G}Anything_device"),
     ("all_to_all", A2, {"mode": "graph"}, f"AlltoAll_{G}"),
     ("send_recv", A2, {"pairs": ((3, 5),)}, f"worldCommSendRecv_3_5_{G}Anything_host"),
     ("send_recv", A2, {"pairs": ((3, 5),), "mode": "graph"}, f"worldCommSendRecv_3_5_{G}_host"),
@@ -82,10 +83,11 @@ SINCE_2026 = [
     ("reduce", A3, THREE, {"root": 24, "algo": "level1:H-D_R;level2:H-D_R"},
      f"Reduce_{G}_L1_1_L2_0ringAnything_device"),
     ("scatter", A2, (1, 2, 8), {}, f"Scatter_{G}Anything_host"),
+    ("scatter", A2, (1, 2, 8), {"algo": "level2:H-D_R"}, f"Scatter_{G}_L2_1Anything_host"),
     ("scatter", A3, THREE, {"root": 24, "algo": "level2:H-D_R"},
      f"Scatter_{G}_L2_0Anything_device"),
     ("all_to_all", A3, (1, 2, 8), {}, f"AlltoAll_{G}Anything_device"),
-    ("all_to_all", A3, (1, 2, 8), {"op_expansion_mode": "HOST"}, f"AlltoAll_{G}AnythingZCopy_host"),
+    ("all_to_all", A3, (1, 2, 8), {"op_expansion_mode": "HOST"}, f"AlltoAll_{G}Anything_host"),
     ("all_to_all", A2, (1, 2, 8), {"op_expansion_mode": "AI_CPU"},
      f"AlltoAll_{G}AnythingZCopy_device"),
 ]  # fmt: skip
@@ -114,9 +116,45 @@ def test_300i_duo_names_no_algorithm() -> None:
     assert now.tag == f"Broadcast_{G}Anything_host"
 
 
-@pytest.mark.parametrize("op", ["all_reduce", "broadcast", "all_to_all", "send_recv"])
-def test_one_rank_needs_none(op: str) -> None:
-    assert chosen(call(op, K, ranks=1), topology_of(1)).tag == ""
+ALONE = [
+    ("all_reduce", ""),
+    ("all_gather", ""),
+    ("reduce_scatter", ""),
+    ("reduce", ""),
+    ("scatter", ""),
+    ("broadcast", f"Broadcast_{G}BroadCastRingExecutor_L1_1_host"),
+    ("all_to_all", f"AlltoAll_{G}RunAlltoAllSingleExecutorBCopy_host"),
+    ("all_to_all_v", f"AlltoAllV_{G}RunAlltoAllSingleExecutor_host"),
+    ("all_gather_v", f"AllGatherV_{G}ringAllGatherVMeshExecutor_host"),
+    ("batch_send_recv", f"worldBatchSendRecv_{G}_host"),
+]
+
+
+@pytest.mark.parametrize(("op", "tag"), ALONE)
+def test_some_executors_of_one_rank_are_taken_before_there_is_a_tag(op: str, tag: str) -> None:
+    """Of A2 in August 2026, as its operators return them; all_to_all_v of one mesh goes directly
+    (coll_alg_utils.cc:56-98).
+    """
+    where = topology_of(1)
+    found = chosen(call(op, K, ranks=1), where, *EXECUTORS, ruleset="cann-2026.08")
+    assert found.tag == tag
+
+
+@pytest.mark.parametrize(("preset", "op", "word"), [
+    (A2, "all_gather_v", "H-D_R"), (A910, "all_gather", "NHR"), (A3, "reduce_scatter", "AHC_BROKE"),
+])  # fmt: skip
+def test_a_tag_has_the_word_of_the_operator_whatever_the_executor_makes_of_it(
+    preset: str, op: str, word: str
+) -> None:
+    where, settings = topology(4, 8, preset), {"algo": f"level0:NA;level1:{word}"}
+    found = chosen(call(op, 64 << 20, ranks=32), where, *EXECUTORS, **RECENT, **settings)
+    assert f"{G}{word.removesuffix('_R')}" in found.tag
+
+
+def test_300i_duo_says_how_it_copies_where_no_switch_joins_all_ranks() -> None:
+    """RunAlltoAllDirectFullmesh there is the device's choice, not that of its links."""
+    found = chosen(call("all_to_all", K, ranks=2), topology_of(2, preset=DUO), *EXECUTORS, **RECENT)
+    assert found.tag == f"AlltoAll_{G}RunAlltoAllDirectFullmeshBCopy_host"
 
 
 def test_the_root_s_server_decides_about_links_of_halving_doubling() -> None:

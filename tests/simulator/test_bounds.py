@@ -67,7 +67,7 @@ def test_no_executor_is_faster(
 
 
 def test_a_mesh_gathers_as_fast_as_can_be() -> None:
-    topology, cost = topology_of(8), CostModel.of("atlas-800t-a2").formula()
+    topology, cost = topology_of(8), CostModel.of("study").formula()
     op = op_of("all_gather", 128 * 1024)
     spent = simulate_batches(
         recorded("AllGatherMeshOpbaseExecutor", op, topology, 1 << 24), topology, cost
@@ -79,7 +79,7 @@ def test_a_mesh_gathers_as_fast_as_can_be() -> None:
 
 
 def test_an_all_reduce_needs_every_element_to_travel_twice() -> None:
-    cost = CostModel.of("atlas-800t-a2")
+    cost = CostModel.of("study")
     found = lower_bound(op_of("all_reduce", 1 << 20), topology_of(8), cost)
     assert found.bandwidth_us == pytest.approx(2 * 7 / 8 * (4 << 20) / (7 * 18.3e3))
     assert found.binds == "what goes into all ranks together"
@@ -87,7 +87,7 @@ def test_an_all_reduce_needs_every_element_to_travel_twice() -> None:
 
 def test_a_server_is_left_by_its_ports_only() -> None:
     """Nothing but RoCE joins them."""
-    cost = CostModel.of("atlas-800t-a2")
+    cost = CostModel.of("study")
     op = filled(op_of("all_to_all", 1 << 20), 16)
     found = lower_bound(op, topology_of(16), cost)
     across = 8 * 8 * (4 << 20) / (8 * 20e3)
@@ -138,7 +138,7 @@ def test_stragglers_are_not_counted() -> None:
 
 def test_a_part_of_two_ranks_may_bind() -> None:
     """RoCE ports let less through than these and HCCS together."""
-    cost = CostModel.of("atlas-800t-a2")
+    cost = CostModel.of("study")
     op = filled(op_of("all_to_all", 1 << 20), 8)
     found = lower_bound(op, topology_of(servers=4, devices=2), cost)
     assert found.bandwidth_us == pytest.approx(2 * 6 * (4 << 20) / (2 * 20e3))
@@ -176,7 +176,7 @@ def test_a_link_for_sdma_and_rdma_need_not_rest_for_any_latency() -> None:
     }
     topology = topology_from(NetworkModel.model_validate(model), "shared")
     assert topology.has_rdma
-    cost = CostModel.of("atlas-800t-a2")
+    cost = CostModel.of("study")
     op = filled(op_of("all_to_all", 1 << 20), 3)
     found = lower_bound(op, topology, cost)
     assert found.time_us == pytest.approx(2 * (4 << 20) / 1e3)

@@ -174,7 +174,7 @@ def test_flows_that_begin_a_little_before_events_that_are_taken_with_them() -> N
     topology = topology_of(servers=2, devices=8, superpods=2, preset="atlas-900-a3")
     program = recorded("AllGatherDoubleRingConcurrentExecutor", op_of("all_gather", 4096), topology)
     update = {"copy_gbps": 10.0, "wait_us": 0.17, "memory_gbps": 1.0, "memory_users": "all"}
-    cost = CostModel.of("atlas-800t-a2").model_copy(update=update)
+    cost = CostModel.of("study").model_copy(update=update)
     assert assert_same(program, topology, cost=cost) == 4
     timeline = Contention(program, topology, cost).timeline()
     assert timeline.total_us == pytest.approx(1595.526, rel=1e-12)

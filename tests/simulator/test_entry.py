@@ -77,7 +77,7 @@ def test_large_programs_have_a_total_without_their_tasks(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("simulator", [simulate_tasks, simulate_batches, simulate_contended])
 def test_arguments_in_the_order_of_before(simulator: Any) -> None:
-    cost = CostModel.of("atlas-800t-a2")
+    cost = CostModel.of("study")
     with pytest.raises(ParameterError, match="A cost model stands where the topology") as error:
         simulator(PROGRAM, cost, topology_of(4))
     assert error.value.hint == "The order is (program, topology, cost, slow)."

@@ -27,7 +27,7 @@ from hccl_py.topology import Topology, topology_of
 from hccl_py.verifier.sweeps.rounds import elements_per_round
 from tests.recording import BY_NAME, filled, op_of, recorded
 
-COST = CostModel.of("atlas-800t-a2").formula()
+COST = CostModel.of("study").formula()
 ALPHA, GAMMA = COST.hccs.alpha_us, COST.gamma_us
 CCL_BYTES = 200 << 20
 ALIGN = 128

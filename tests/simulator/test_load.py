@@ -15,7 +15,7 @@ from tests.recording import op_of, recorded
 from tests.simulator.moves import Move, moving
 from tests.suited import SuitedCall, suited
 
-COST = CostModel.of("atlas-800t-a2")
+COST = CostModel.of("study")
 
 
 @given(call=suited(("atlas-800t-a2", "atlas-900-a3", "300i-duo"), counts=(1, 5000)))

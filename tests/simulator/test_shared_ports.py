@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.cli import main
+from hccl_py.clocks.cost import Engines
 from hccl_py.documents.models import checked
 from hccl_py.simulator import (
     COSTS,
     CostModel,
+    LinkCost,
     SharedPort,
     Stragglers,
     simulate_batches,
@@ -149,7 +151,13 @@ def shared(base: str, *ports: SharedPort) -> CostModel:
     return COSTS[base].model_copy(update={"shared_ports": ports})
 
 
-FREE = {"task_us": 0.0, "post_us": 0.0, "wait_us": 0.0, "memory_gbps": None}
+FREE = {
+    "hccs": LinkCost(alpha_us=0, gbps=50),
+    "roce": LinkCost(alpha_us=0, gbps=400),
+    "memory_gbps": None,
+    "engines": Engines(),
+}
+"""Links of 50 GB/s, a Clos port of 400, and nothing else that costs time."""
 
 
 def test_links_of_a_device_share_a_port() -> None:

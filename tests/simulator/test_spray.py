@@ -27,7 +27,7 @@ from tests.simulator.fair_shares import Job, fair_ends
 from tests.simulator.moves import PLAIN, Move, moving
 from tests.simulator.naive_contended import naive_contended
 
-COST = COSTS["atlas-800t-a2"].model_copy(update={"memory_gbps": 900.0, "task_us": 0.5})
+COST = COSTS["study"].model_copy(update={"memory_gbps": 900.0, "task_us": 0.5})
 
 
 def planes(*shares: float, over: dict[str, Any] | None = None) -> Topology:
@@ -215,7 +215,7 @@ def test_what_links_carry_adds_up() -> None:
         topology_of(preset=f"fat-tree:4,oversubscription=4{over}") for over in ("", ",spray=all")
     )
     program = recorded("RunAlltoAllDirectFullmesh", op_of("all_to_all", 1 << 13), plain)
-    cost = COSTS["atlas-800t-a2"]
+    cost = COSTS["study"]
     one, other = (simulate_contended(program, t, cost) for t in (plain, sprayed))
     before, after = one.link_use(), other.link_use()
     assert after.bytes.sum() == pytest.approx(before.bytes.sum(), rel=1e-5)

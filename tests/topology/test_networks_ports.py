@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hccl_py.cli import main
 from hccl_py.documents.models import checked
 from hccl_py.errors import FileError, ParameterError
-from hccl_py.simulator import CostModel, SharedPort
+from hccl_py.simulator import CostModel, LinkCost, SharedPort
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import Network, network_of
 from hccl_py.topology.networks.build import topology_from
@@ -209,10 +209,19 @@ def product(preset: str, **sizes: int) -> Topology:
     return topology_of(**sizes, preset=preset)
 
 
+def sharing(preset: str, *ports: SharedPort) -> CostModel:
+    """The model of a product with plain links, whose devices have ports."""
+    links = {
+        "hccs": LinkCost(alpha_us=1, gbps=50 if preset == "ascend950" else 20, ports=7),
+        "roce": LinkCost(alpha_us=1, gbps={"ascend950": 400, "300i-duo": 10}.get(preset, 20)),
+    }
+    return CostModel.of(preset).model_copy(update={**links, "shared_ports": ports})
+
+
 def test_links_of_a_product_s_device_share_a_port() -> None:
     topology = product("ascend950", servers=2, devices=4)
     die = SharedPort(links=("hccs", "roce"), gbps=150)
-    found = network_of(topology, (die,))
+    found = network_of(topology, sharing("ascend950", die))
     assert hops(found, 0, 1) == ["0 port0", "0 1", "port0 1"]
     assert hops(found, 0, 5) == ["0 port0", "0 clos", "clos 5", "port0 5"]
     assert found.joins(3, found.node("port0"))
@@ -226,13 +235,13 @@ def test_links_of_a_product_s_device_share_a_port() -> None:
 def test_ports_that_share_links_and_the_links_that_no_port_has() -> None:
     topology = product("atlas-900-a3", servers=1, devices=4)
     both = SharedPort(links=("sio", "hccs"), gbps=90), SharedPort(links=("hccs",), gbps=40)
-    found = network_of(topology, both)
+    cost = sharing("atlas-900-a3", *both)
+    found = network_of(topology, cost)
     assert hops(found, 0, 1) == ["0 port0", "0 1", "port0 1"]
     assert hops(found, 0, 2) == ["0 port0", "0 port1", "0 hccs0", "hccs0 2", "port0 2", "port1 2"]
     assert hops(found, 0, 1, port=1) == ["0 roce", "roce 1"]
-    cost = CostModel.of("atlas-900-a3").model_copy(update={"shared_ports": both})
     numbers = found.routes(np.array([0]), np.array([2]), np.zeros(1, bool)).link
-    assert found.rates(numbers, cost).gbps.tolist() == [90, 40, 7 * 18.3, 7 * 18.3, 90, 40]
+    assert found.rates(numbers, cost).gbps.tolist() == [90, 40, 7 * 20, 7 * 20, 90, 40]
 
 
 @pytest.mark.parametrize(
@@ -247,8 +256,7 @@ def test_ports_that_share_links_and_the_links_that_no_port_has() -> None:
     ],
 )
 def test_what_a_device_lets_through(preset: str, ports: list[Any], wanted: float) -> None:
-    shared = tuple(SharedPort(links=tuple(port[:-1]), gbps=port[-1]) for port in ports)
-    cost = CostModel.of(preset).model_copy(update={"shared_ports": shared})
+    cost = sharing(preset, *(SharedPort(links=tuple(p[:-1]), gbps=p[-1]) for p in ports))
     topology = product(preset, servers=1 if preset == "atlas-900-a3" else 2, devices=4)
-    out = network_of(topology, shared).groups(cost)[0].gbps
+    out = network_of(topology, cost).groups(cost)[0].gbps
     assert out.tolist() == pytest.approx([wanted] * topology.size)

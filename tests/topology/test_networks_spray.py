@@ -114,8 +114,74 @@ def test_files_that_spray(document: Document, compiled: bool) -> None:
         mine = shares_of(found, source, target)
         late = found.latency_us(source, target, np.zeros(len(source), np.bool_), HOPS)
     for k, (a, b) in enumerate(zip(source.tolist(), target.tolist(), strict=True)):
-        assert mine[k] == pytest.approx(listed_shares(graph, a, b, "length"), rel=1e-12)
+        assert mine[k] == pytest.approx(split_shares(found, graph, a, b), rel=1e-9)
         assert late[k] == pytest.approx(longest(found, graph, a, b))
+
+
+def split_shares(found: Network, graph: Any, source: int, target: int) -> Shares:
+    """Return what every node sends over each of its links, path by path: as the rates of links say
+    where all of its links state one, times the paths behind them.
+    """
+    paths = [tuple(path) for path in nx.all_shortest_paths(graph, source, target, "length")]
+    behind: dict[int, set[tuple[int, ...]]] = {}
+    for path in paths:
+        for place, node in enumerate(path):
+            behind.setdefault(node, set()).add(path[place:])
+    free = COST.model_copy(update={"hccs": COST.hccs.model_copy(update={"gbps": None})})
+
+    def weight(one: int, other: int) -> float:
+        out = [found.number(np.array([one]), np.array([next_])) for next_ in graph[one]]
+        rates = [float(found.rates(link, free).gbps[0]) for link in out]
+        mine = rates[list(graph[one]).index(other)]
+        return len(behind[other]) * (1.0 if np.isinf(rates).any() else mine)
+
+    shares: Shares = {}
+    for path in paths:
+        sent = 1.0
+        for one, other in pairwise(path):
+            ways = {way[1] for way in behind[one]}
+            sent *= weight(one, other) / sum(weight(one, way) for way in ways)
+        for link in pairwise(path):
+            shares[link] = shares.get(link, 0.0) + sent
+    return shares
+
+
+def test_faster_links_take_more_of_the_data() -> None:
+    """Two planes of 30 and 10 GB/s, and a third one whose rate the file does not state."""
+
+    def planes(*rates: float | None) -> Network:
+        names = [f"plane{k}" for k in range(len(rates))]
+        links = [
+            {"from": end, "to": name} | ({} if gbps is None else {"gbps": gbps})
+            for name, gbps in zip(names, rates, strict=True)
+            for end in ("a", "b")
+        ]
+        ranks, switches = ({"name": "a"}, {"name": "b"}), [{"name": name} for name in names]
+        document = {"ranks": list(ranks), "switches": switches, "links": links, "spray": "all"}
+        return network_of(built(document))
+
+    assert between(planes(30, 10), 0, 1) == {
+        **{"a plane0": 0.75, "a plane1": 0.25, "plane0 b": 0.75, "plane1 b": 0.25}
+    }
+    shares = between(planes(30, None), 0, 1)
+    assert set(shares.values()) == {0.5}
+
+
+def test_a_trunk_counts_as_its_links_at_the_switch_before_it() -> None:
+    """Leaf 0 has two cables to one spine and one to the other: 2/3 and 1/3 of the data go there,
+    however many cables the spines have to leaf 1.
+    """
+    spines = [("leaf0", "s0", 200), ("leaf0", "s1", 100), ("s0", "leaf1", 200), ("s1", "leaf1", 50)]
+    links = [{"from": a, "to": b, "gbps": gbps} for a, b, gbps in spines]
+    links += [{"from": str(rank), "to": f"leaf{rank}", "gbps": 300} for rank in range(2)]
+    switches = [{"name": name} for name in ("leaf0", "leaf1", "s0", "s1")]
+    found = network_of(built({"ranks": 2, "switches": switches, "links": links, "spray": "all"}))
+    assert between(found, 0, 1) == pytest.approx(
+        {
+            **{"0 leaf0": 1.0, "leaf0 s0": 2 / 3, "leaf0 s1": 1 / 3},
+            **{"s0 leaf1": 2 / 3, "s1 leaf1": 1 / 3, "leaf1 1": 1.0},
+        }
+    )
 
 
 def longest(found: Network, graph: Any, source: int, target: int) -> float:

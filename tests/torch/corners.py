@@ -150,6 +150,22 @@ def averages_and_inference(rank: int, size: int) -> None:
     assert column.tolist() == [4.0] * 3
 
 
+def folded_parts(rank: int, size: int) -> None:
+    """Parts of 1 to 4 elements, of reductions that HCCL lacks: numbers 4 k + rank, k from 0."""
+    ends = [1, 3, 6, 10]
+    own = [4 * torch.arange(end - n, end) + rank for n, end in enumerate(ends, 1)]
+    mine = torch.arange(ends[rank] - rank - 1, ends[rank])
+    for op, added in ((dist.ReduceOp.BAND, 0), (dist.ReduceOp.BOR, 3), (dist.ReduceOp.AVG, 1)):
+        part = torch.empty(rank + 1, dtype=torch.int64)
+        dist.reduce_scatter(part, own, op)
+        assert part.tolist() == (4 * mine + added).tolist(), op
+    even = torch.empty(2, dtype=torch.int64)
+    dist.reduce_scatter_tensor(even, 4 * torch.arange(8) + rank, dist.ReduceOp.BXOR)
+    assert even.tolist() == [0, 0]
+    dist.reduce_scatter_tensor(even, 4 * torch.arange(8) + rank, dist.ReduceOp.BOR)
+    assert even.tolist() == [8 * rank + 3, 8 * rank + 7]
+
+
 def large_objects(rank: int, size: int) -> None:
     data = os.urandom(10 << 20) if rank == 0 else None
     told: list[Any] = [data]

@@ -20,6 +20,7 @@ from tests.torch.conftest import Ranks
         corners.shapes,
         corners.nothing,
         corners.averages_and_inference,
+        corners.folded_parts,
         corners.large_objects,
         corners.waited_for_elsewhere,
         corners.many_messages,

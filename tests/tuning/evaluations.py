@@ -10,7 +10,7 @@ from hccl_py.call.call_spec import CallSpec, ClusterSpec
 from hccl_py.clocks.cost import CostModel
 from hccl_py.tuning.points import Outcome, Point
 
-COST = CostModel.of("atlas-800t-a2")
+COST = CostModel.of("study")
 
 
 def point(size: int, op: str = "all_reduce", **about: Any) -> Point:

@@ -24,7 +24,7 @@ from hccl_py.plugins.executor import (
     ResourceRequest,
     Topology,
 )
-from hccl_py.simulator import COSTS, CostModel, simulate_batches
+from hccl_py.simulator import COSTS, CostModel, LinkCost, simulate_batches
 from hccl_py.simulator.load import busiest_us
 from hccl_py.topology import topology_of
 from hccl_py.tuning.candidates import candidates
@@ -33,7 +33,9 @@ from hccl_py.tuning.table import TuningTable
 from hccl_py.tuning.tune import alternatives, tune
 from tests.groups import group_of
 from tests.recording import filled, op_of
-from tests.tuning.evaluations import COST, point
+from tests.tuning.evaluations import point
+
+COST = CostModel.of("atlas-800t-a2")
 
 ROOT = Path(__file__).parents[2]
 TWO_BY_TWO = topology_of(servers=2, devices=2)
@@ -161,10 +163,7 @@ def test_a_slow_machine_chooses_the_same() -> None:
 
 def test_ties_go_to_hccls_choice() -> None:
     free = COSTS["selection"].model_copy(
-        update={
-            link: getattr(COST, link).model_copy(update={"alpha_us": 0.0, "gbps": None})
-            for link in ("hccs", "sio", "pcie", "roce")
-        }
+        update={link: LinkCost(alpha_us=0.0, gbps=None) for link in ("hccs", "sio", "pcie", "roce")}
     )
     with (
         Communicator(topology=TWO_BY_TWO) as rules,
@@ -223,7 +222,7 @@ def test_the_caller_has_the_last_word() -> None:
 
 
 def test_demands_for_determinism_are_kept() -> None:
-    with Communicator(4, selection="cost") as comm:
+    with Communicator(4, selection="cost", cost=CostModel.of("study")) as comm:
         assert select(comm).executor == "AllReduceMeshOpbaseLoopExecutor"  # adds on arrival
         with group_of(comm, range(4), deterministic="true") as fixed:
             assert select(fixed).executor == "AllReduceMeshOneshotLoopExecutor"

@@ -17,7 +17,7 @@ from hccl_py.tuning.compare import Comparison, compare
 from hccl_py.tuning.points import evaluate
 from tests.tuning.evaluations import point
 
-COST = CostModel.of("atlas-800t-a2")
+COST = CostModel.of("study")
 
 
 def compared(op: str, *sizes: int, ranks: int = 4, **options: Any) -> Comparison:

@@ -18,7 +18,7 @@ from hccl_py.simulator import CostModel, simulate
 from hccl_py.tuning.points import Outcome, Point, evaluate, keyed_cost
 from tests.tuning.evaluations import point
 
-COST = CostModel.of("atlas-800t-a2")
+COST = CostModel.of("study")
 BASE = point(1 << 16)
 
 
@@ -187,7 +187,7 @@ def test_outcomes_survive_json() -> None:
 def test_keys_of_old_sweeps_stay_as_they_are() -> None:
     """What cost models state since counts only where it is stated."""
     old = {"name", "hccs", "sio", "pcie", "roce", "reduce_gbps", "copy_gbps", "notify_us"}
-    old |= {"task_us", "hop_us", "memory_gbps", "sources", "uncertain"}
+    old |= {"task_us", "hop_us", "memory_gbps", "sources", "uncertain", "measured"}
     assert set(keyed_cost(COST.model_dump(mode="json"))) == old
     for field, value in (("alpha_by", "message"), ("joined_tasks", "longest"), ("wait_us", 1.0)):
         stated = COST.model_copy(update={field: value})

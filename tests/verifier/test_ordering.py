@@ -1,17 +1,22 @@
 """The clocks of the verifier against paths and pairs by definition, on random programs."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hccl_py.program.kernels import Kernel
 from hccl_py.program.program import Program
+from hccl_py.topology import topology_of
 from hccl_py.verifier.analysis import clocks
-from hccl_py.verifier.analysis.clocks import emissions
+from hccl_py.verifier.analysis.clocks import emissions, loop
 from hccl_py.verifier.analysis.memory import MemoryIntervals, memory_of
 from hccl_py.verifier.analysis.ordering import Ordering, ordering_of
 from hccl_py.verifier.analysis.unrolled import Unrolled, unrolled
 from hccl_py.verifier.subject import Options, Subject
+from tests.recording import op_of, recorded
 from tests.verifier.naive import Byte, Naive
 from tests.verifier.scripts import programs, seeded
 
@@ -118,3 +123,22 @@ def test_compiled_clocks_mean_the_same(program: Program) -> None:
     clocks.run_clocks.compiled  # noqa: B018 - from here on small programs run compiled
     again = ordering_of(run, memory, meets=False)
     assert (ordering.emitted == again.emitted).all()
+
+
+def test_clocks_with_too_little_room_are_kept_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    topology = topology_of(servers=3, devices=4)
+    program = recorded("AllReduceMeshExecutor", op_of("all_reduce"), topology)
+    found, passes = [], []
+
+    def counted(*columns: Any) -> int:
+        passes.append(0)
+        return loop.run_clocks.plain(*columns)
+
+    monkeypatch.setattr("hccl_py.verifier.analysis.ordering.run_clocks", Kernel(counted))
+    for room in (1 << 17, 0):
+        monkeypatch.setattr("hccl_py.verifier.analysis.ordering.AT_FIRST", room)
+        _, _, ordering = judged(program, 2)
+        found.append((len(passes), ordering.emitted.tolist(), ordering.is_implied.tolist()))
+    assert found[0][0] == 1
+    assert found[1][0] > 2
+    assert found[0][1:] == found[1][1:]

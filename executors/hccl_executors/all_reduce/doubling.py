@@ -5,6 +5,7 @@ from hccl_executors.templates.doubling import doubling_all_reduce
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Region
 from hccl_py.plugins.executor import (
+    AnyRank,
     BaseExecutor,
     Mode,
     OpParam,
@@ -31,7 +32,8 @@ def can_double(op: OpParam, topology: Topology) -> bool | Unsuitable:
 class AllReduceDoubling(BaseExecutor):
     """AllReduce of small data in log2 p steps, on one stream.
 
-    In graph mode partners read a copy in scratch, as large as the data; HCCL asks for none.
+    Partners go by number, in a server of eight 910A by their place on its first ring. In graph mode
+    partners read a copy in scratch, as large as the data; HCCL asks for none.
     """
 
     op = "all_reduce"
@@ -47,7 +49,7 @@ class AllReduceDoubling(BaseExecutor):
         graph = op.mode is Mode.GRAPH and rank.size > 1
         pair = (Buffer.USER_OUT, Buffer.SCRATCH) if graph else (None, None)
         return ResourceRequest(
-            planes=(PlaneRequest("flat", "rhd", *pair),),
+            planes=(PlaneRequest(_plane(rank), "rhd", *pair),),
             scratch_bytes=op.size if graph else 0,
             max_count=rank.ccl_bytes // op.unit,
         )
@@ -55,5 +57,12 @@ class AllReduceDoubling(BaseExecutor):
     def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
         """Stage, double, deliver."""
         work = rank.stage_in()
-        doubling_all_reduce(rank.main, rank.flat, work)
+        doubling_all_reduce(rank.main, rank.plane(_plane(rank)), work)
         rank.deliver(work)
+
+
+def _plane(rank: RankView | AnyRank) -> str:
+    """Return the plane whose indices pair the ranks: the first ring of eight 910A, where each of
+    its neighbours is a partner.
+    """
+    return "ring0" if rank.topology.level0 == "8p_ring" and rank.size == 8 else "flat"

@@ -33,7 +33,7 @@ class AllReduceMeshOpbaseMidCountDeterministicExecutor(BaseExecutor):
     """
 
     op = "all_reduce"
-    algorithm = f"level0:mesh;level1:{choices('all_reduce', 'AHC', 'AHC_BROKE')}"
+    algorithm = f"level0:mesh;level1:{choices('all_reduce')}"
     fidelity = like_newest(
         "coll_all_reduce_mesh_opbase_mid_count_deterministic_executor",
         "reduce_scatter_plant_local_reduce",

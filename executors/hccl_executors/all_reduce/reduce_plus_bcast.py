@@ -31,7 +31,7 @@ class AllReduceReducePlusBcast(BaseExecutor):
     """
 
     op = "all_reduce"
-    algorithm = f"level0:H-D_R;level1:{choices('all_reduce', 'AHC', 'AHC_BROKE')}"
+    algorithm = f"level0:H-D_R;level1:{choices('all_reduce')}"
     fidelity = like_newest(
         "coll_all_reduce_reduce_plus_bcast_executor",
         "reduce_recursive_hd",

@@ -18,7 +18,7 @@ from hccl_executors.all_to_all.layout import UserParts
 from hccl_executors.all_to_all.pods import Pods
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Link, Region, Stream
-from hccl_py.plugins.executor import AnyRank
+from hccl_py.plugins.executor import AnyRank, Mode
 
 
 @contextmanager
@@ -34,10 +34,17 @@ def between_pods(rank: AnyRank, pods: Pods, user: UserParts, first: int) -> Iter
     rank.join(first)
 
 
+def ccl_memory(rank: AnyRank, buffer: Buffer) -> Region:
+    """Return a CCL buffer; in graph mode its place in scratch, where CCL_In comes first."""
+    if rank.mode is Mode.OP_BASE:
+        return Region(buffer, 0, rank.ccl_bytes)
+    return Region(Buffer.SCRATCH, rank.ccl_bytes * (buffer is Buffer.CCL_OUT), rank.ccl_bytes)
+
+
 def _exchange(rank: AnyRank, stream: Stream, pods: Pods, user: UserParts, number: int) -> None:
     """Send to one rank while one, the same or another, sends to this rank."""
     to, frm = pods.remote(rank.id, number)
-    half = rank.ccl_bytes // 2
+    half, memory = rank.ccl_bytes // 2, ccl_memory(rank, Buffer.CCL_OUT)
     sends, receives = (
         int(t.rounds(rank.id, p, half)) for t, p in zip(user, (to, frm), strict=True)
     )
@@ -47,14 +54,19 @@ def _exchange(rank: AnyRank, stream: Stream, pods: Pods, user: UserParts, number
         received = user.receives.piece(start, half).at(rank.id, frm)
         tx = rank.flat[to] if piece < sends else None
         rx = rank.flat[frm] if piece < receives else None
-        _swap(stream, half, tx, rx, sent, received)
+        _swap(stream, memory[:half], memory[half : 2 * half], tx, rx, sent, received)
 
 
 def _swap(
-    stream: Stream, half: int, tx: Link | None, rx: Link | None, sent: Region, received: Region
+    stream: Stream,
+    staged: Region,
+    landed: Region,
+    tx: Link | None,
+    rx: Link | None,
+    sent: Region,
+    received: Region,
 ) -> None:
     """Move one piece each way; without a link there is none."""
-    staged, landed = Region(Buffer.CCL_OUT, 0, half), Region(Buffer.CCL_OUT, half, half)
     if tx is not None:
         stream.copy(staged.head(sent.size), sent)
     if rx is not None:

@@ -94,7 +94,7 @@ class _ServerBlocks:
             ),
         )
 
-    def inside(self, behind: int, peers: list[RankInt]) -> list[tuple[Region, Region]]:
+    def inside(self, behind: int, peers: list[int]) -> list[tuple[Region, Region]]:
         """Return, for every peer of the server, where it has the part of the server so far behind
         for this rank, and where that belongs.
         """

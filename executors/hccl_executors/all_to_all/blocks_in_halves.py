@@ -110,7 +110,7 @@ class _Halves:
         )
         return here, there
 
-    def inside(self, behind: int, piece: int, peers: list[RankInt]) -> list[tuple[Region, Region]]:
+    def inside(self, behind: int, piece: int, peers: list[int]) -> list[tuple[Region, Region]]:
         """Return, for every peer of the server, this rank's slot there, with a piece that came from
         the server so far behind, and where it belongs.
         """

@@ -7,17 +7,19 @@ A block is n parts, for all devices of another server. In turn i, all at once,
     lanes   read what came in turn i - 1                    CCL_Out of a neighbour to the output
 
 A CCL buffer has a slot for every rank, two between two servers, which take turns then, and at its
-end the counts that HCCL's ranks of a server tell each other in the first turn. Parts larger than
+end room for the counts of all ranks. Parts larger than
 a slot go in pieces: S - 1 turns for the first piece of all blocks, S - 1 for the second, without a
 break. With the first block of a piece, parts for the server itself are written to CCL_Out of their
 receivers, which copy them to the output in the turn after that.
 
 Every server takes as many pieces as the largest part that one of its ranks sends or receives; who
 has nothing for a peer in another server says nothing to it. Lanes meet their peers before and after
-each turn, and main waits for both, so that all lanes of a server start to move at the same time.
+each turn in which they have work, and main waits for both, so that all lanes of a server start to
+move at the same time.
 
-Source: HCCL's AlltoallvContinuousPipeline. What the ranks of a server tell each other is known
-here, so the first turn has its meetings only.
+Source: HCCL's AlltoallvContinuousPipeline. The counts of all ranks are known here, as in HCCL's own
+system tests (alltoallv_continuous_pipeline.cc:36-57); elsewhere its ranks tell each other theirs in
+the first turn, whose lanes meet for it, and the host waits.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hccl_executors.all_to_all.layout import BLOCK_ALIGN, PartTable, UserParts
-from hccl_executors.all_to_all.two_levels import ServerGrid
+from hccl_executors.all_to_all.two_levels import ServerGrid, levels_of
 from hccl_executors.templates.pairwise import Pieces, Received, Sent
 from hccl_py.enums import Buffer
 from hccl_py.errors import OrchestrationError
@@ -109,7 +111,8 @@ class _ContinuousPipeline:
 
     def record(self, staged: _Turn | None, sent: _Turn | None, read: _Turn | None) -> None:
         """Record one turn of all stages."""
-        lanes = self._meet()
+        has_work = read is not None or (sent is not None and sent.step == 0)
+        lanes = self._meet() if has_work else []
         if sent is not None:
             self._rank.wake(self._lanes)
             if sent.step == 0:
@@ -122,7 +125,8 @@ class _ContinuousPipeline:
             self._stage(staged)
         if read is not None and read.step == 0:
             self._deliver_inside(read.piece)
-        self._part(lanes)
+        if has_work:
+            self._part(lanes)
         if sent is not None:
             self._rank.join(self._lanes)
 
@@ -131,10 +135,9 @@ class _ContinuousPipeline:
         device, and the link.
         """
         rank = self._rank
-        lanes = [rank.wake(k) for k in range(self._lanes)]
+        lanes, inner = [rank.wake(k) for k in range(self._lanes)], rank.plane(levels_of(rank)[0])
         found = [
-            (lanes[k % self._lanes], device, rank.level0[device])
-            for k, device in enumerate(self._peers)
+            (lanes[k % self._lanes], device, inner[device]) for k, device in enumerate(self._peers)
         ]
         for stream, _, link in found:
             link.tx_ack(stream)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from hccl_executors.all_to_all.continuous import RankSlots, continuous_pipeline
 from hccl_executors.all_to_all.layout import layout_of
-from hccl_executors.all_to_all.two_levels import even, shape_of
-from hccl_executors.outer_levels import all_servers
-from hccl_executors.sources import like_newest, newest
+from hccl_executors.all_to_all.two_levels import even, levels_of, shape_of
+from hccl_executors.sources import like_newest
 from hccl_py.plugins.executor import (
     AnyRank,
     BaseExecutor,
@@ -18,7 +17,6 @@ from hccl_py.plugins.executor import (
     Topology,
     Unsuitable,
     require,
-    steps,
 )
 
 TEMPLATE = "temp_alltoallv/alltoallv_continuous_pipeline"
@@ -35,15 +33,7 @@ class RunAlltoAllVContinuousPipeline(BaseExecutor):
 
     op = "all_to_all_v"
     algorithm = "level0:mesh;level1:pipeline"
-    fidelity = like_newest("coll_all_to_all_v_continuous_pipeline_executor", TEMPLATE).with_cases(
-        {
-            "modules": steps(
-                "Where one neighbour of a step is reached over SDMA and the other one over RDMA, "
-                "each link works as its kind does; HCCL's would read over both.",
-                *newest(TEMPLATE),
-            )
-        }
-    )
+    fidelity = like_newest("coll_all_to_all_v_continuous_pipeline_executor", TEMPLATE)
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         """Needs several servers of equal sizes, of several devices, and CCL buffers."""
@@ -58,13 +48,17 @@ class RunAlltoAllVContinuousPipeline(BaseExecutor):
         """Links to the server and to equal devices; parts are cut by themselves, so there are no
         rounds.
         """
+        inner, outer = levels_of(rank)
         return ResourceRequest(
-            planes=(PlaneRequest("level0", "mesh"), PlaneRequest(all_servers(rank), "mesh")),
+            planes=(
+                PlaneRequest(inner, "mesh"),
+                PlaneRequest(outer, "mesh", rdma=rank.topology.has_rdma),
+            ),
             sub_streams=shape_of(rank).devices,
         )
 
     def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         shape = shape_of(rank)
         slots = RankSlots.of(rank.ccl_bytes, shape.servers, shape.devices, op.unit)
-        outer = rank.plane(all_servers(rank))
+        outer = rank.plane(levels_of(rank)[1])
         continuous_pipeline(rank, shape, outer, layout_of(op, rank.size), slots)

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hccl_executors.all_to_all.between_pods import between_pods
+from hccl_executors.all_to_all.between_pods import between_pods, ccl_memory
 from hccl_executors.all_to_all.layout import UserParts, block_of, layout_of
 from hccl_executors.all_to_all.pods import Pods
-from hccl_executors.sources import like_april
+from hccl_executors.sources import like_april, like_newest, newest
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Link, Region, Stream
@@ -23,8 +23,7 @@ from hccl_py.plugins.executor import (
     RankView,
     ResourceRequest,
     Topology,
-    Unsuitable,
-    require,
+    ours,
 )
 from hccl_py.values import PerRank, values_of
 
@@ -35,8 +34,16 @@ LARGE = 1 << 20
 """Bytes of a rank's largest part beyond which the next round is staged while one is moved."""
 
 
+_EXECUTOR = "coll_all_to_all_v_direct_fullmesh_executor"
+_OUT_OF_REACH = ours(
+    f"HCCL's takes all servers for one superpod ({_EXECUTOR}.cc:131 of August 2026) and reads from "
+    "other servers over SDMA, which does not reach them.",
+    *newest(_EXECUTOR),
+)
+
+
 class RunAlltoAllDirectFullmesh(BaseExecutor):
-    """AlltoAll, AlltoAllV and AlltoAllVC in op-base mode.
+    """AlltoAll, AlltoAllV and AlltoAllVC.
 
     Ranks that SDMA reaches, a superpod or a server, are a pod of p ranks. Rank r meets its peers in
     rounds of k = min(8, p): r - 1, r - 2, .. and r + 1, r + 2, .., as many below as above. The
@@ -59,18 +66,22 @@ class RunAlltoAllDirectFullmesh(BaseExecutor):
     algorithm = "level0:mesh"
     fidelity = like_april(
         "coll_all_to_all_v_direct_fullmesh_executor", "temp_alltoallv/alltoallv_direct_fullmesh"
-    )
+    ).with_cases({"310P3": like_newest(_EXECUTOR).with_cases({"servers": _OUT_OF_REACH})})
 
-    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        return require((op.mode is Mode.OP_BASE, "works through CCL buffers: op-base mode only"))
+    def suits(self, op: OpParam, topology: Topology) -> bool:
+        return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to everyone; there are no rounds of the whole call."""
-        pods = Pods(rank.topology)
+        """Links to everyone; there are no rounds of the whole call. HCCL works in CCL buffers in
+        graph mode, too, where it is scratch here.
+        """
+        pods, graph = Pods(rank.topology), op.mode is Mode.GRAPH
         lanes = min(AT_ONCE, int(pods.size(rank.id)))
+        memory = (Buffer.SCRATCH, Buffer.SCRATCH) if graph else (None, None)
         return ResourceRequest(
-            planes=(PlaneRequest("flat", "mesh"),),
+            planes=(PlaneRequest("flat", "mesh", *memory),),
             sub_streams=2 * lanes + (2 if pods.several else 0),
+            scratch_bytes=rank.ccl_bytes * (1 + pods.several) if graph else 0,
         )
 
     def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
@@ -103,9 +114,10 @@ class _Peer(NamedTuple):
 
 class _Rounds(NamedTuple):
     """The rounds of a pod of so many ranks, `lanes` peers each, slots of `block` bytes; in `halves`
-    1 or 2 of CCL_In. Where data `is_large`, other streams stage the next round.
+    1 or 2 of CCL_In, which is `memory`. Where data `is_large`, other streams stage the next round.
     """
 
+    memory: Region
     members: int
     lanes: int
     halves: int
@@ -118,7 +130,8 @@ class _Rounds(NamedTuple):
         is_large = bool(PerRank.of(np.asarray(most, np.int64)))
         lanes, halves = min(AT_ONCE, members), 2 if is_large or op.name != "all_to_all" else 1
         block = block_of(rank.ccl_bytes, lanes * halves, op.unit)
-        return _Rounds(members, lanes, halves, block, is_large)
+        memory = ccl_memory(rank, Buffer.CCL_IN)
+        return _Rounds(memory, members, lanes, halves, block, is_large)
 
     def __len__(self) -> int:
         return -(-self.members // self.lanes)
@@ -141,7 +154,7 @@ class _Rounds(NamedTuple):
 
     def slot(self, number: int) -> Region:
         """Return a slot of CCL_In."""
-        return Region(Buffer.CCL_IN, number * self.block, self.block)
+        return self.memory[number * self.block : (number + 1) * self.block]
 
 
 def _pieces(rank: AnyRank, pods: Pods, user: UserParts, rounds: _Rounds) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hccl_executors.all_to_all.layout import UserParts, layout_of
-from hccl_executors.sources import like_april
+from hccl_executors.sources import april, like_april
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Region, Stream
@@ -20,6 +20,7 @@ from hccl_py.plugins.executor import (
     Topology,
     Unsuitable,
     require,
+    steps,
 )
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
@@ -50,6 +51,14 @@ class RunAlltoAllVFor310PExecutor(BaseExecutor):
     algorithm = "level0:mesh"
     fidelity = like_april(
         "310P/coll_all_to_all_v_for_310p_executor", "temp_alltoallv/alltoallv_for_310p"
+    ).with_cases(
+        {
+            "graph": steps(
+                "Works in scratch, which has room for both CCL buffers; HCCL's works in these in "
+                "graph mode, too.",
+                *april("310P/coll_all_to_all_v_for_310p_executor"),
+            )
+        }
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:

@@ -21,6 +21,10 @@ BLOCK_ALIGN = 16 << 10
 """Bytes to whose multiples blocks of a buffer are rounded down."""
 
 
+TINY = 2 << 20
+"""Bytes of scratch that HCCL asks for at least."""
+
+
 class PartTable(NamedTuple):
     """Parts in one buffer: `offsets[owner, part]` and `sizes[owner, part]`.
 
@@ -86,6 +90,11 @@ def extents_fit(op: OpParam, rank: RankView | AnyRank) -> bool:
     sent = extents(parts.send_displs, parts.sends).max()
     received = extents(parts.recv_displs, parts.receives).max()
     return bool(max(sent, received) * op.unit <= rank.ccl_bytes)
+
+
+def staging_scratch(needed: int, ccl_bytes: int) -> int:
+    """Return the scratch that HCCL asks for in op-base mode where `needed` bytes are handed on."""
+    return max(needed, ccl_bytes, TINY) if needed else TINY
 
 
 def block_of(memory: int, parts: int, unit: int) -> int:

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from hccl_executors.all_to_all.two_levels import ServerGrid
-from hccl_executors.outer_levels import all_servers
+from hccl_executors.all_to_all.two_levels import ServerGrid, levels_of
 from hccl_executors.templates.pairwise import Received, Sent, rx_parts, tx_parts
 from hccl_executors.templates.signals import barrier
 from hccl_py.orchestration import Link, Region, Stream
 from hccl_py.plugins.executor import AnyRank
-from hccl_py.values import RankInt
 
 
 class Pipelined:
-    """A rank's streams: one for each peer in the server, the k-th for the k-th after the rank, and
-    the last one for other servers.
+    """A rank's streams: one for each device of the server, in whose own place is the one for other
+    servers.
 
-    HCCL keeps peers in a hash table, so that the order in which it wakes their streams is open.
+    HCCL keeps peers in a hash table that it walks from the last one added to the first, so that it
+    wakes their streams from the last to the first.
     """
 
     def __init__(self, rank: AnyRank, shape: ServerGrid) -> None:
         self.rank, self.shape = rank, shape
-        n = shape.devices
-        self.peers: list[RankInt] = [(shape.d + k) % n for k in range(1, n)]
+        self._inner, self._outer = map(rank.plane, levels_of(rank))
+        self._own = int(shape.d)
+        self.peers = [k for k in reversed(range(shape.devices)) if k != self._own]
         self._inside: list[Stream] = []
 
     def start_between(self) -> None:
         """Let the stream for other servers go on."""
-        self.rank.wake(self.shape.devices - 1)
+        self.rank.wake(self._own)
 
     def wait_between(self) -> None:
         """Wait for the stream for other servers."""
-        self.rank.join(self.shape.devices - 1)
+        self.rank.join(self._own)
 
     def start_inside(self) -> None:
         """Let the streams for the server go on."""
-        self._inside = [self.rank.wake(k) for k in range(len(self.peers))]
+        self._inside = [self.rank.wake(peer) for peer in self.peers]
 
     def wait_inside(self) -> None:
         """Wait for the streams for the server."""
@@ -46,7 +46,7 @@ class Pipelined:
         memory and one of this rank's.
         """
         for stream, peer, (there, here) in zip(self._inside, self.peers, places, strict=True):
-            link: Link = self.rank.level0[peer]
+            link: Link = self._inner[peer]
             link.tx_ack(stream)
             link.rx_ack(stream)
             stream.copy(here, link.remote(there))
@@ -57,10 +57,9 @@ class Pipelined:
         """Send a block to the server that is step + 1 further and receive one from the server that
         is as far before.
         """
-        shape, stream = self.shape, self.rank.subs[self.shape.devices - 1]
-        outer = self.rank.plane(all_servers(self.rank))
-        frm = outer[(shape.s - 1 - step) % shape.servers]
-        to = outer[(shape.s + 1 + step) % shape.servers]
+        shape, stream = self.shape, self.rank.subs[self._own]
+        frm = self._outer[(shape.s - 1 - step) % shape.servers]
+        to = self._outer[(shape.s + 1 + step) % shape.servers]
         frm.tx_ack(stream)
         to.rx_ack(stream)
         tx_parts(stream, to, sent)

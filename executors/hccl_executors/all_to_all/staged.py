@@ -6,9 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from hccl_executors.all_to_all.layout import PartTable, UserParts, extents_fit, layout_of, packed
-from hccl_executors.all_to_all.two_levels import Blocks, ServerGrid, even, regrouped, shape_of
-from hccl_executors.outer_levels import all_servers
+from hccl_executors.all_to_all.layout import (
+    TINY,
+    PartTable,
+    UserParts,
+    extents_fit,
+    layout_of,
+    packed,
+    staging_scratch,
+)
+from hccl_executors.all_to_all.two_levels import (
+    Blocks,
+    ServerGrid,
+    even,
+    levels_of,
+    regrouped,
+    shape_of,
+)
 from hccl_executors.sources import like_april
 from hccl_executors.templates.pairwise import (
     PeerParts,
@@ -34,9 +48,6 @@ from hccl_py.plugins.executor import (
     Unsuitable,
 )
 from hccl_py.values import RankInt
-
-TINY = 2 << 20
-"""Bytes of scratch that HCCL asks for at least."""
 
 
 class RunAlltoAllVStaged(BaseExecutor):
@@ -72,16 +83,16 @@ class RunAlltoAllVStaged(BaseExecutor):
         graph, whole = op.mode is Mode.GRAPH, extents_fit(op, rank)
         first = Buffer.USER_IN if graph else Buffer.CCL_IN
         last = Buffer.USER_OUT if graph else Buffer.CCL_OUT
-        outer = all_servers(rank)
+        inner, outer = levels_of(rank)
         if _is_one_step(op, rank):
             return ResourceRequest(
-                planes=(PlaneRequest("level0", "mesh", first, last),), sub_streams=_subs(op, rank)
+                planes=(PlaneRequest(inner, "mesh", first, last),), sub_streams=_subs(op, rank)
             )
-        between = Buffer.SCRATCH if graph or whole else None
+        between, rdma = Buffer.SCRATCH if graph or whole else None, rank.topology.has_rdma
         return ResourceRequest(
             planes=(
-                PlaneRequest("level0", "mesh", first, between or last),
-                PlaneRequest(outer, "mesh", between or first, last),
+                PlaneRequest(inner, "mesh", first, between or last),
+                PlaneRequest(outer, "mesh", between or first, last, rdma=rdma),
             ),
             sub_streams=_subs(op, rank),
             scratch_bytes=_scratch(op, rank),
@@ -105,7 +116,7 @@ class RunAlltoAllVStaged(BaseExecutor):
             return
         between = packed(Buffer.SCRATCH, regrouped(user.sends.sizes, shape.servers))
         _regroup(op, rank, _Regrouping(shape, staged, between))
-        blocks, outer = Blocks(shape, between, landed), rank.plane(all_servers(rank))
+        blocks, outer = Blocks(shape, between, landed), rank.plane(levels_of(rank)[1])
         if graph or whole:
             pairwise_all_to_all(rank, outer, blocks)
         else:
@@ -116,12 +127,13 @@ class RunAlltoAllVStaged(BaseExecutor):
 
 def _regroup(op: OpParam, rank: AnyRank, parts: PeerParts) -> None:
     """Exchange inside the server."""
+    plane = rank.plane(levels_of(rank)[0])
     if op.mode is not Mode.GRAPH and not extents_fit(op, rank):
-        pairwise_in_pieces(rank, rank.level0, parts)
+        pairwise_in_pieces(rank, plane, parts)
     elif _is_mesh(op, rank):
-        mesh_all_to_all(rank, rank.level0, parts)
+        mesh_all_to_all(rank, plane, parts)
     else:
-        pairwise_all_to_all(rank, rank.level0, parts)
+        pairwise_all_to_all(rank, plane, parts)
 
 
 class _OneServer:
@@ -169,32 +181,29 @@ class _Regrouping:
 
 
 def _is_one_step(op: OpParam, rank: RankView | AnyRank) -> bool:
-    one_server = int(rank.plane(all_servers(rank)).size) == 1
-    return one_server and op.mode is Mode.OP_BASE and extents_fit(op, rank)
+    fits = op.mode is Mode.OP_BASE and extents_fit(op, rank)
+    return shape_of(rank).servers == 1 and fits
 
 
 def _is_mesh(op: OpParam, rank: RankView | AnyRank) -> bool:
     """True if all links of a server work at once: without a switch, and unless the call asks for
     one after the other.
     """
-    linked = not rank.topology.product.superpod_servers and int(rank.level0.size) > 1
+    linked = not rank.topology.product.superpod_servers and shape_of(rank).devices > 1
     return linked and op.level0 != "pairwise"
 
 
 def _subs(op: OpParam, rank: RankView | AnyRank) -> int:
     whole = op.mode is Mode.GRAPH or extents_fit(op, rank)
-    return int(rank.level0.size) - 2 if whole and _is_mesh(op, rank) else 0
+    return shape_of(rank).devices - 2 if whole and _is_mesh(op, rank) else 0
 
 
 def _scratch(op: OpParam, rank: RankView) -> int:
-    """Return the bytes that a rank hands on, or the busiest one does; at least a CCL buffer then,
-    and `TINY` bytes for data of none.
-    """
+    """Return the bytes that a rank hands on, in op-base mode what suits the busiest one."""
     shape = shape_of(rank)
     sizes = regrouped(exchange_of(op, shape.servers * shape.devices).sends, shape.servers)
     handed_on = sizes.sum(axis=1) * op.unit
     if op.mode is Mode.GRAPH:
         mine = np.where(handed_on > 0, handed_on, TINY)
         return int(mine.max())
-    most = int(handed_on.max())
-    return max(most, rank.ccl_bytes, TINY) if most else TINY
+    return staging_scratch(int(handed_on.max()), rank.ccl_bytes)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from hccl_executors.all_to_all.blocks_at_once import blocks_at_once
 from hccl_executors.all_to_all.blocks_in_halves import blocks_in_halves
-from hccl_executors.all_to_all.layout import layout_of
-from hccl_executors.all_to_all.two_levels import even, shape_of
-from hccl_executors.outer_levels import all_servers
+from hccl_executors.all_to_all.layout import TINY, layout_of
+from hccl_executors.all_to_all.two_levels import even, levels_of, shape_of
 from hccl_executors.sources import april, like_april
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Buffer
@@ -51,7 +50,13 @@ class RunAlltoAllVTwoLevelPipeline(BaseExecutor):
                 "Copies what stays in the server to scratch first; HCCL's template for graph mode, "
                 "which is never selected, reads it there without that.",
                 *april("coll_all_to_all_v_2level_pipeline_excecutor"),
-            )
+            ),
+            "pieces": steps(
+                "Sends the slots that hold data; HCCL's sends half of a CCL buffer each time, with "
+                "memory that was never written between and behind these, which is not read "
+                "(allltoall_pipeline_mesh_pairwise_ping_pong.cc:331-333).",
+                *april("temp_alltoall/allltoall_pipeline_mesh_pairwise_ping_pong"),
+            ),
         }
     )
 
@@ -59,17 +64,20 @@ class RunAlltoAllVTwoLevelPipeline(BaseExecutor):
         return even(op, topology) and require((len(topology.servers) > 1, "needs several servers"))
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """In graph mode, scratch holds a block of each server."""
+        """In graph mode, scratch holds a block of each server; in op-base mode HCCL asks for some,
+        too.
+        """
         shape, graph = shape_of(rank), op.mode is Mode.GRAPH
+        inner, outer = levels_of(rank)
         first = Buffer.USER_IN if graph else Buffer.CCL_IN
         last = Buffer.SCRATCH if graph else Buffer.CCL_OUT
         return ResourceRequest(
             planes=(
-                PlaneRequest("level0", "mesh", last, last),
-                PlaneRequest(all_servers(rank), "mesh", first, last),
+                PlaneRequest(inner, "mesh", last, last),
+                PlaneRequest(outer, "mesh", first, last, rdma=rank.topology.has_rdma),
             ),
             sub_streams=shape.devices,
-            scratch_bytes=_most(op, rank.size) if graph else 0,
+            scratch_bytes=_most(op, rank.size) if graph else TINY,
         )
 
     def orchestrate(self, op: OpParam, rank: AnyRank) -> None:

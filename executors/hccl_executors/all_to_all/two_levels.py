@@ -1,7 +1,9 @@
 """All-to-all over servers and inside them: which parts meet where on their way.
 
-With S servers of n ranks, rank (s, d) is device d of server s. Its part for (t, e) goes to (s, e)
-first, inside the server, and from there to server t. There are two kinds of places in between:
+A server is here what HCCL calls a mesh aggregation: of eight 910A, which HCCS joins by four, half
+of a server. With S servers of n ranks, rank (s, d) is device d of server s. Its part for (t, e)
+goes to (s, e) first, inside the server, and from there to server t. There are two kinds of places
+in between:
 
     regrouped[(s, e)]   what (s, e) hands on: for server t, one block of the parts of (s, 0..n-1)
     landed[(t, e)]      what (t, e) gets: from server s, one block of the parts of (s, 0..n-1)
@@ -10,6 +12,8 @@ first, inside the server, and from there to server t. There are two kinds of pla
 from __future__ import annotations
 
 from typing import NamedTuple
+
+import numpy as np
 
 from hccl_executors.all_to_all.layout import PartTable
 from hccl_executors.outer_levels import all_servers
@@ -36,13 +40,23 @@ class ServerGrid(NamedTuple):
 
 def even(op: OpParam, topology: Topology) -> bool | Unsuitable:
     """Demand servers of equal sizes, with ranks numbered server by server."""
-    return require((topology.is_even, "needs servers and superpods of equal sizes"))
+    mesh, _, devices = topology.plane("mesh0")
+    is_even = len(set(devices.tolist())) == 1 and bool((np.diff(mesh) >= 0).all())
+    sizes = "needs servers and superpods of equal sizes, and groups of devices that HCCS joins"
+    return require((topology.is_even and is_even, sizes))
+
+
+def levels_of(rank: RankView | AnyRank) -> tuple[str, str]:
+    """Return the planes inside servers and between them."""
+    if rank.topology.product.shape == "8p":
+        return "mesh0", "mesh1"
+    return "level0", all_servers(rank)
 
 
 def shape_of(rank: RankView | AnyRank) -> ServerGrid:
     """Return servers and devices as a rank sees them."""
-    outer = rank.plane(all_servers(rank))
-    return ServerGrid(int(outer.size), int(rank.level0.size), outer.id, rank.level0.id, rank.id)
+    inner, outer = map(rank.plane, levels_of(rank))
+    return ServerGrid(int(outer.size), int(inner.size), outer.id, inner.id, rank.id)
 
 
 def regrouped(sizes: IntArray, servers: int) -> IntArray:

@@ -4,6 +4,7 @@ from hccl_executors.one_mesh import mesh_request, require_mesh_op_base
 from hccl_executors.sources import like_april
 from hccl_executors.templates.mesh import mesh_reduce_scatter
 from hccl_executors.templates.mesh_push import aligned
+from hccl_executors.templates.recursive_halving import recursive_halving_reduce_scatter
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
     BaseExecutor,
@@ -15,6 +16,9 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     ours,
 )
+
+HALVED, SMALL = 8, 32 << 10
+"""Devices of a server, and bytes of a chunk up to which they are halved."""
 
 
 class DmaElimination(BaseExecutor):
@@ -45,9 +49,31 @@ class DmaElimination(BaseExecutor):
 
 
 class ReduceScatterMeshDmaEliminationExecutor(DmaElimination):
-    """ReduceScatter inside one full mesh: α + nβ/p, and no copy but those of the own chunk."""
+    """ReduceScatter inside one full mesh: α + nβ/p, and no copy but those of the own chunk. Chunks
+    of at most 32 KiB among eight devices are halved recursively instead, on main and one sub
+    stream.
+    """
 
     op = "reduce_scatter"
     fidelity = like_april(
-        "coll_reduce_scatter_mesh_dma_elimination", "reduce_scatter_mesh_atomic_opbase"
+        "coll_reduce_scatter_mesh_dma_elimination",
+        "reduce_scatter_mesh_atomic_opbase",
+        "reduce_scatter_hd_stage",
     ).with_cases({"local_reduce": ours("HCCL's is for links that reduce on their way only.")})
+
+    def orchestrate(self, op: OpParam, rank: Rank[Chunks, Region]) -> None:
+        """Halve what is small, else reduce in CCL_Out; copy to the output."""
+        if not _halves(op, rank):
+            super().orchestrate(op, rank)
+            return
+        recursive_halving_reduce_scatter(
+            rank, rank.level0, rank.user_in, rank.ccl_out, rank.user_out
+        )
+
+
+def _halves(op: OpParam, rank: Rank[Chunks, Region]) -> bool:
+    """True where HCCL takes few steps for few bytes: MultiStreamReduceScatterMeshAtomic of
+    `coll_comm_executor.cc`. Half of the chunks go to CCL_Out.
+    """
+    fits = op.size <= SMALL and rank.size // 2 * op.size <= rank.ccl_bytes
+    return rank.size == HALVED and rank.inline_reduce and fits

@@ -60,7 +60,7 @@ class ReduceScatterVMeshExecutor(BaseExecutor):
 
     def orchestrate(self, op: OpParam, rank: Rank[Chunks, Region]) -> None:
         """Stage, reduce, deliver."""
-        chunks = packed(rank.scratch, rank.user_in)
+        chunks = packed(rank.scratch, rank.user_in, align=1)
         rank.main.copy(chunks, rank.user_in)
         if rank.inline_reduce and not op.deterministic:
             mesh_reduce_scatter_atomic(rank, rank.level0, chunks)

@@ -239,7 +239,7 @@ class AllReduceARSFor91093Executor(BlockRings):
     """AllReduce over servers of different sizes."""
 
     op = "all_reduce"
-    algorithm = "level0:ring;level1:NHR|ring|NB;level2:NHR|ring|NB"
+    algorithm = "level0:ring;level1:NHR|NB|ring;level2:NHR|NB|ring|H-D_R"
     fidelity = _as_hccl("all_reduce")
 
 

@@ -27,11 +27,10 @@ from hccl_executors.templates.direct_ring import (
     helped_scatter,
 )
 from hccl_executors.templates.double_ring import Cut, parts_of_rings, reducible_parts_of_rings
-from hccl_py.orchestration import Chunks, Region
-from hccl_py.orchestration.region import pieces
+from hccl_executors.two_levels import column
+from hccl_py.orchestration import Chunks, Plane, Region
+from hccl_py.orchestration.region import SLICE_ALIGN, pieces
 from hccl_py.plugins.executor import AnyRank, Mode, OpParam, RankView
-
-_OUTERMOST = ("NHR", "NB", "ring")
 
 JOINED = ("AHC", "AHC_BROKE")
 """Algorithms over the servers of all superpods, which may then differ in their servers."""
@@ -48,7 +47,9 @@ class Superpods:
         self.op, self.rank, self.aligned, self.serial = op, rank, aligned, serial
         self.root = op.root or 0
         self.inside = Rings(rank)
-        self.planes = (rank.level0, rank.level1, rank.level2)
+        self.planes: tuple[Plane, ...] = (rank.level0, rank.level1, rank.level2)
+        if op.level1 in JOINED:
+            self.planes = (rank.level0, rank.level12)
 
     @cached_property
     def outer_levels(self) -> list[OuterLevel]:
@@ -141,16 +142,11 @@ class Superpods:
 
 
 def between(op: OpParam, rank: RankView | AnyRank) -> list[tuple[str, str]]:
-    """Return the planes between servers that have several members, and the algorithm on each. As in
-    HCCL, between superpods all-gathers and reduce-scatters know three.
-    """
-    level2 = op.level2
-    if op.name.removesuffix("_v") in ("all_gather", "reduce_scatter") and level2 not in _OUTERMOST:
-        level2 = "ring"
+    """Return the planes between servers that have several members, and the algorithm on each."""
     if op.level1 in JOINED:
         named = [("level12", op.level1)]
     else:
-        named = [("level1", op.level1), ("level2", level2)]
+        named = [("level1", op.level1), ("level2", op.level2)]
     return [(name, word) for name, word in named if rank.plane(name).size > 1]
 
 
@@ -161,7 +157,7 @@ def _all_gather(levels: Superpods) -> None:
     if not alone:
         rank.main.copy(slots[rank.id], rank.user_in)
     for outer in reversed(levels.outer_levels):
-        outer.run("all_gather", sets(slots, levels.planes, _number(outer)))
+        outer.run("all_gather", _between_slots(levels, outer, slots))
     mine = sets(slots, levels.planes, 0)
     out = sets(rank.user_out, levels.planes, 0) if levels.is_direct else mine
     levels.all_gather(mine, out, rank.user_in if alone else None)
@@ -180,7 +176,7 @@ def _reduce_scatter(levels: Superpods) -> None:
         rank.main.copy(slots, rank.user_in)
     levels.reduce_scatter(inputs, mine)
     for outer in levels.outer_levels:
-        outer.run("reduce_scatter", sets(slots, levels.planes, _number(outer)))
+        outer.run("reduce_scatter", _between_slots(levels, outer, slots))
     rank.main.copy(rank.user_out, slots[rank.id])
 
 
@@ -234,20 +230,28 @@ def _scatter(levels: Superpods) -> None:
     rank, planes = levels.rank, levels.planes
     slots = staged(levels.op, rank)
     for outer in reversed(levels.outer_levels):
-        at = _number(outer)
+        at = planes.index(outer.plane)
         if holds_root(planes[:at], levels.root):
             outer.run("scatter", blocks(slots, planes, at), levels.root)
     own = blocks(slots, planes, 0)
-    if levels.is_direct:
+    if levels.is_direct and rank.user_out.size % SLICE_ALIGN == 0:
         root = rank.level0.index_of(levels.root)
         direct_scatter(rank, levels.inside.rings, own, rank.user_out, root)
+        return
+    levels.inside.scatter(own, levels.root)
+    if levels.is_direct:
+        beside = rank.ccl_out.head(rank.user_out.size)
+        rank.main.copy(beside, slots[rank.id])
+        rank.main.copy(rank.user_out, beside)
     else:
-        levels.inside.scatter(own, levels.root)
         delivered(levels.op, rank, slots)
 
 
-def _number(outer: OuterLevel) -> int:
-    return ("level0", "level1", "level2").index(outer.plane.name)
+def _between_slots(levels: Superpods, outer: OuterLevel, slots: Chunks) -> Chunks:
+    """Return one slot of each member of a plane, or a bundle where planes are outside of it."""
+    if outer.word in JOINED:
+        return column(slots, levels.rank.level0.id, int(levels.rank.level0.size))
+    return sets(slots, levels.planes, levels.planes.index(outer.plane))
 
 
 ORDERS: dict[str, Callable[[Superpods], None]] = {

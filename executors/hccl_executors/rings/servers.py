@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hccl_executors.hierarchical import JOINING
-from hccl_executors.levels import choices, fidelities
+from hccl_executors.levels import GROUPED, choices, fidelities
 from hccl_executors.outer_levels import OuterLevel, all_servers, links
 from hccl_executors.rings.inside import Rings
-from hccl_executors.sources import like_april
+from hccl_executors.sources import april, like_april
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.double_ring import parts_of_rings, reducible_parts_of_rings
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
@@ -33,6 +33,7 @@ from hccl_py.plugins.executor import (
     Topology,
     Unsuitable,
     require,
+    steps,
 )
 
 
@@ -86,7 +87,7 @@ class AllReduceRingExecutor(ServerRings):
     """AllReduce in three phases; every chunk is reduced in the order of its ring."""
 
     op = "all_reduce"
-    algorithm = f"level0:ring;level1:{choices('all_reduce')}"
+    algorithm = f"level0:ring;level1:{choices('all_reduce', first='H-D_R')}|{GROUPED}"
     fidelity = like_april("coll_all_reduce_ring_executor").with_cases(
         {**fidelities("all_reduce"), **JOINING}
     )
@@ -96,17 +97,28 @@ class AllGatherRingExecutor(ServerRings):
     """AllGather in two phases, in CCL_Out, or in the output in graph mode."""
 
     op = "all_gather"
-    algorithm = f"level0:ring;level1:{choices('all_gather')}"
+    algorithm = f"level0:ring;level1:{choices('all_gather', first='H-D_R')}"
     fidelity = like_april("coll_all_gather_ring_executor").with_cases(fidelities("all_gather"))
+
+
+_SCATTER = "coll_reduce_scatter_ring_executor"
+_BEHIND = steps(
+    "Works on a copy of the input in scratch, and what is to be added lands behind that; HCCL's "
+    "adds to the caller's input, and has scratch to itself.",
+    *april(_SCATTER),
+)
 
 
 class ReduceScatterRingExecutor(ServerRings):
     """ReduceScatter in two phases."""
 
     op = "reduce_scatter"
-    algorithm = f"level0:ring;level1:{choices('reduce_scatter')}"
-    fidelity = like_april("coll_reduce_scatter_ring_executor").with_cases(
-        fidelities("reduce_scatter")
+    algorithm = f"level0:ring;level1:{choices('reduce_scatter', first='H-D_R')}"
+    fidelity = like_april(_SCATTER).with_cases(
+        {
+            **fidelities("reduce_scatter"),
+            "graph": like_april(_SCATTER).with_cases({"local_reduce": _BEHIND}),
+        }
     )
 
 

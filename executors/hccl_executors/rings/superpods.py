@@ -24,11 +24,10 @@ mode to scratch. Source: cann-hcomm (b5f3e5b), the executors named below.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from hccl_executors.levels import choices, fidelities
-from hccl_executors.outer_levels import STEPS, links, words
+from hccl_executors.levels import fidelities
+from hccl_executors.outer_levels import links
 from hccl_executors.rings.orders import JOINED, ORDERS, Superpods, between
 from hccl_executors.sources import april
 from hccl_executors.staging import request
@@ -44,7 +43,6 @@ from hccl_py.plugins.executor import (
     SourceFile,
     Topology,
     Unsuitable,
-    ours,
     require,
     same,
     steps,
@@ -121,16 +119,18 @@ def _is_fetched_at_once(op: OpParam, topology: Topology) -> bool:
     return _is_fetched_late(op) and topology.servers == (2,)
 
 
-def _levels(level0: str, op: str, *, without: Sequence[str] = ()) -> str:
-    level1 = words(op, *STEPS.get(op, ()), without=without)
-    joined = "".join(f"|{word}" for word in JOINED) if op == "all_reduce" else ""
-    return f"level0:{level0};level1:{level1}{joined};level2:{choices(op, *JOINED)}"
-
-
-_HD = ("H-D_R",)
-"""HCCL has it between superpods only, but for broadcast and reduce; a gather or scatter is a ring
-there.
+_WORDS = {
+    "all_reduce": "level1:NHR|NB|ring|AHC|AHC_BROKE;level2:NHR|NB|ring|H-D_R",
+    "all_gather": "level1:NHR|NB|ring|AHC|AHC_BROKE;level2:NHR|NB|ring",
+    "reduce_scatter": "level1:NHR|NB|ring|AHC|AHC_BROKE;level2:NHR|NB|ring",
+    "broadcast": "level1:NHR|NB;level2:NHR|NB|H-D_R",
+    "reduce": "level1:ring|H-D_R;level2:H-D_R|ring",
+    "scatter": "level1:ring|NHR|NB;level2:ring|NHR|NB",
+}
+"""The algorithms of each op that HCCL's executors support; the first one stands in for all others
+(`CollExecutorBase::SetAlgType`), for reduce and scatter in their own branches.
 """
+
 
 _SOURCES: dict[str, tuple[SourceFile, ...]] = {
     "all_reduce": april(
@@ -153,16 +153,7 @@ _SOURCES: dict[str, tuple[SourceFile, ...]] = {
     "scatter": april("coll_scatter_ring_for_910_93_executor", "scatter_ring_direct"),
 }
 
-_REFUSED = ours("HCCL's refuses this algorithm.", *_SOURCES["all_gather"][:1])
 _CASES: dict[str, dict[str, Fidelity]] = {
-    "all_gather": {"NHR_V1": _REFUSED, "H-D_R": fidelities("all_gather")["ring"]},
-    "reduce_scatter": {
-        "NHR_V1": ours(
-            "HCCL's runs NHR, over links of NHR_V1, of which it may lack some.",
-            *_SOURCES["reduce_scatter"][:1],
-        ),
-        "H-D_R": fidelities("reduce_scatter")["ring"],
-    },
     "broadcast": {
         "double_ring": steps(
             "HCCL's root reads, too, to leave memory bandwidth to those who read from it, and with "
@@ -186,8 +177,7 @@ class AllReduceRingFor91093Executor(SuperpodRings):
     """
 
     op = "all_reduce"
-    algorithm = _levels("ring", "all_reduce", without=_HD)
-    alone = ("NHR_V1",)
+    algorithm = f"level0:ring;{_WORDS['all_reduce']}"
     fidelity = _same("all_reduce")
 
 
@@ -195,7 +185,7 @@ class AllGatherRingFor91093Executor(SuperpodRings):
     """AllGather over all levels, level2 first."""
 
     op = "all_gather"
-    algorithm = _levels("ring", "all_gather", without=_HD)
+    algorithm = f"level0:ring;{_WORDS['all_gather']}"
     fidelity = _same("all_gather")
 
 
@@ -205,7 +195,7 @@ class ReduceScatterRingFor91093Executor(SuperpodRings):
     """
 
     op = "reduce_scatter"
-    algorithm = _levels("ring", "reduce_scatter", without=_HD)
+    algorithm = f"level0:ring;{_WORDS['reduce_scatter']}"
     fidelity = _same("reduce_scatter")
 
 
@@ -215,8 +205,7 @@ class BroadCastRingFor91093Executor(SuperpodRings):
     """
 
     op = "broadcast"
-    algorithm = "level0:ring;level1:NHR|NB|NHR_V1|H-D_R;level2:NHR|NB|H-D_R"
-    alone = ("NHR_V1", "H-D_R")
+    algorithm = f"level0:ring;{_WORDS['broadcast']}"
     fidelity = _same("broadcast")
 
 
@@ -224,7 +213,7 @@ class ReduceRingFor91093Executor(SuperpodRings):
     """Reduce over all levels. HCCL requests helpers and does not use them."""
 
     op = "reduce"
-    algorithm = "level0:ring;level1:ring|H-D_R;level2:ring|H-D_R"
+    algorithm = f"level0:ring;{_WORDS['reduce']}"
     alone = ("H-D_R",)
     fidelity = _same("reduce")
 
@@ -233,7 +222,7 @@ class ScatterRingFor91093Executor(SuperpodRings):
     """Scatter over all levels, level2 first; rings have no helpers."""
 
     op = "scatter"
-    algorithm = _levels("ring", "scatter")
+    algorithm = f"level0:ring;{_WORDS['scatter']}"
     fidelity = _same("scatter")
 
 
@@ -241,8 +230,7 @@ class AlignedAllReduceDoubleRingFor91093Executor(SuperpodRings):
     """AllReduce where there are two rings."""
 
     op = "all_reduce"
-    algorithm = _levels("double_ring", "all_reduce", without=_HD)
-    alone = ("NHR_V1",)
+    algorithm = f"level0:double_ring;{_WORDS['all_reduce']}"
     two_rings = True
     fidelity = _same("all_reduce", "coll_aligned_all_reduce_double_ring_for_910_93_executor")
 
@@ -251,7 +239,7 @@ class AlignedAllGatherDoubleRingFor91093Executor(SuperpodRings):
     """AllGather where there are two rings."""
 
     op = "all_gather"
-    algorithm = _levels("double_ring", "all_gather", without=_HD)
+    algorithm = f"level0:double_ring;{_WORDS['all_gather']}"
     two_rings = True
     fidelity = _same(
         "all_gather",
@@ -264,7 +252,7 @@ class AlignedReduceScatterDoubleRingFor91093Executor(SuperpodRings):
     """ReduceScatter where there are two rings; see ReduceScatterRingFor91093Executor."""
 
     op = "reduce_scatter"
-    algorithm = _levels("double_ring", "reduce_scatter", without=_HD)
+    algorithm = f"level0:double_ring;{_WORDS['reduce_scatter']}"
     two_rings = True
     fidelity = _same(
         "reduce_scatter",
@@ -280,8 +268,7 @@ class AllReduceFastDoubleRingFor91093Executor(SuperpodRings):
     """
 
     op = "all_reduce"
-    algorithm = _levels("double_ring", "all_reduce", without=_HD)
-    alone = ("NHR_V1",)
+    algorithm = f"level0:double_ring;{_WORDS['all_reduce']}"
     two_rings = True
     serial = True
     fidelity = _same("all_reduce", "coll_all_reduce_fast_double_ring_for_910_93_executor")
@@ -293,7 +280,7 @@ class ReduceScatterFastDoubleRingFor91093Executor(SuperpodRings):
     """
 
     op = "reduce_scatter"
-    algorithm = _levels("double_ring", "reduce_scatter", without=_HD)
+    algorithm = f"level0:double_ring;{_WORDS['reduce_scatter']}"
     two_rings = True
     serial = True
     fidelity = _same(

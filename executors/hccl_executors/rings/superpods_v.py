@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hccl_executors.flat_v import sharing_rounds
-from hccl_executors.levels import choices, fidelities
+from hccl_executors.levels import fidelities
 from hccl_executors.rings.orders import ORDERS, Superpods
 from hccl_executors.rings.superpods import SuperpodRings
 from hccl_executors.sources import like_newest
@@ -66,18 +66,17 @@ def _as_hccl(op: str, executor: str) -> Fidelity:
         f"coll_{executor}_for_910_93_executor",
         f"coll_{even}_ring_for_910_93_executor",
         f"coll_{even}_executor",
-    ).with_cases({**fidelities(even), "H-D_R": fidelities(even)["ring"]})
+    ).with_cases(fidelities(even))
 
 
-_GATHERS = f"level1:NHR|ring|NB;level2:{choices('all_gather', 'AHC', 'AHC_BROKE')}"
-_REDUCES = f"level1:NHR|ring|NB;level2:{choices('reduce_scatter', 'AHC', 'AHC_BROKE')}"
+_WORDS = "level1:NHR|NB|ring;level2:NHR|NB|ring"
 
 
 class AllGatherVRingFor91093Executor(SuperpodRingsV):
     """AllGatherV over all levels, level2 first."""
 
     op = "all_gather_v"
-    algorithm = f"level0:ring;{_GATHERS}"
+    algorithm = f"level0:ring;{_WORDS}"
     fidelity = _as_hccl("all_gather_v", "all_gather_v_ring")
 
 
@@ -85,7 +84,7 @@ class AlignedAllGatherVDoubleRingFor91093Executor(SuperpodRingsV):
     """AllGatherV where there are two rings."""
 
     op = "all_gather_v"
-    algorithm = f"level0:double_ring;{_GATHERS}"
+    algorithm = f"level0:double_ring;{_WORDS}"
     two_rings = True
     fidelity = _as_hccl("all_gather_v", "aligned_all_gather_v_double_ring")
 
@@ -94,7 +93,7 @@ class ReduceScatterVRingFor91093Executor(SuperpodRingsV):
     """ReduceScatterV over all levels, level0 first."""
 
     op = "reduce_scatter_v"
-    algorithm = f"level0:ring;{_REDUCES}"
+    algorithm = f"level0:ring;{_WORDS}"
     fidelity = _as_hccl("reduce_scatter_v", "reduce_scatter_v_ring")
 
 
@@ -102,7 +101,7 @@ class AlignedReduceScatterVDoubleRingFor91093Executor(SuperpodRingsV):
     """ReduceScatterV where there are two rings."""
 
     op = "reduce_scatter_v"
-    algorithm = f"level0:double_ring;{_REDUCES}"
+    algorithm = f"level0:double_ring;{_WORDS}"
     two_rings = True
     fidelity = _as_hccl("reduce_scatter_v", "aligned_reduce_scatter_v_double_ring")
 
@@ -113,7 +112,7 @@ class ReduceScatterVFastDoubleRingFor91093Executor(SuperpodRingsV):
     """
 
     op = "reduce_scatter_v"
-    algorithm = f"level0:double_ring;{_REDUCES}"
+    algorithm = f"level0:double_ring;{_WORDS}"
     two_rings = True
     serial = True
     fidelity = _as_hccl("reduce_scatter_v", "reduce_scatter_v_fast_double_ring")

@@ -39,16 +39,13 @@ from math import lcm
 
 import numpy as np
 
+from hccl_executors.templates.ahc_cards import Cards, ranges_of
 from hccl_executors.templates.nhr import nhr_all_gather, nhr_all_reduce_chunks, nhr_reduce_scatter
 from hccl_executors.templates.ring import ring_all_reduce_chunks
-from hccl_py.errors import ParameterError
 from hccl_py.orchestration import Chunks, Plane, Region, Stream
 from hccl_py.orchestration.region import SLICE_ALIGN
 from hccl_py.orchestration.subplane import Subplane
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
-
-RING_UP_TO = 3
-"""Groups up to which a ring runs between them."""
 
 WHOLE = 128 << 10
 """Bytes of data that is not worth cutting."""
@@ -97,46 +94,26 @@ def cut_groups(groups: tuple[int, ...]) -> tuple[int, ...]:
     )
 
 
-class _Layout:
+class _Layout(Cards):
     """The owner of every part of the data: cuts in units, of which data has `parts` at most, and
     the cards between them. A unit is `times` parts of data that is cut in `parts` · `times`.
     """
 
-    def __init__(self, groups: tuple[int, ...], broke: bool) -> None:
-        ends = np.cumsum(groups).tolist()
-        self.groups = [range(end - size, end) for end, size in zip(ends, groups, strict=True)]
-        self.smallest = min(groups)
+    def __init__(self, groups: list[range], broke: bool) -> None:
+        self.smallest = min(map(len, groups))
         self.broke = broke
-        shares = [self.smallest] * len(groups) if broke else list(groups)
+        shares = [self.smallest if broke else len(group) for group in groups]
         self.parts, self.times = lcm(*shares), 1 if broke else len(groups)
         cuts = sorted({cut for n in set(shares) for cut in range(0, self.parts, self.parts // n)})
         part = self.parts // self.smallest
         self.starts = sorted(cuts, key=lambda cut: cut % part)  # as they run
         following = dict(zip(cuts, [*cuts[1:], self.parts], strict=True))
         self.stops = [following[cut] for cut in self.starts]
-        self.cards = [
-            [group[cut * n // self.parts] for group, n in zip(self.groups, shares, strict=True)]
+        cards = [
+            [group[cut * n // self.parts] for group, n in zip(groups, shares, strict=True)]
             for cut in self.starts
         ]
-        self.turns, self.counts = self._turns(sum(groups))
-        self.inside, self.between = self._peers()
-
-    def _turns(self, total: int) -> tuple[IntArray, IntArray]:
-        """Return the cards of every member in the order in which they run, and how many."""
-        mine: list[list[int]] = [[] for _ in range(total)]
-        for number, card in enumerate(self.cards):
-            for member in card:
-                mine[member].append(number)
-        counts = np.array([len(numbers) for numbers in mine], np.int64)
-        table = np.full((total, max(1, int(counts.max()))), -1, np.int64)
-        for member, numbers in enumerate(mine):
-            table[member, : len(numbers)] = numbers
-        return table, counts
-
-    @property
-    def is_ring(self) -> bool:
-        """True if a ring runs between the groups."""
-        return len(self.groups) <= RING_UP_TO
+        super().__init__(groups, cards)
 
     def shares(self, work: Region, members: int) -> Chunks:
         """Return the parts that each member of one group reduces; none for members left out."""
@@ -172,17 +149,6 @@ class _Layout:
         align = np.where(exact > WHOLE, SLICE_ALIGN, WHOLE)
         return -(-exact // align) * align
 
-    def _peers(self) -> tuple[list[list[int]], list[list[int]]]:
-        """Return the members that every member talks to inside its group, and between groups."""
-        inside: list[set[int]] = [set() for group in self.groups for _ in group]
-        for group in self.groups:
-            _join(inside, group, _nhr_distances(len(group)))
-        between: list[set[int]] = [set() for _ in inside]
-        distances = [1] if self.is_ring else _nhr_distances(len(self.groups))
-        for card in self.cards:
-            _join(between, card, distances)
-        return [sorted(peers) for peers in inside], [sorted(peers) for peers in between]
-
 
 def _alike(sizes: IntArray, n: int) -> IntArray:
     """Return the n-th part: exact, if that is of whole elements and all are whole slices."""
@@ -190,29 +156,9 @@ def _alike(sizes: IntArray, n: int) -> IntArray:
     return np.where(exact, sizes // n, -(-sizes // (n * SLICE_ALIGN)) * SLICE_ALIGN)
 
 
-def _join(found: list[set[int]], group: Sequence[int], distances: Iterable[int]) -> None:
-    n = len(group)
-    for distance in distances:
-        for index, member in enumerate(group):
-            peer = group[(index + distance) % n]
-            if peer != member:
-                found[member].add(peer)
-                found[peer].add(member)
-
-
-def _nhr_distances(n: int) -> list[int]:
-    return [1 << k for k in range((n - 1).bit_length())]
-
-
 @lru_cache(maxsize=64)
 def _layout(groups: tuple[int, ...], broke: bool, size: int) -> _Layout:
-    if not groups or min(groups) < 1 or sum(groups) != size:
-        raise ParameterError(
-            f"Groups of {', '.join(map(str, groups)) or 'no'} members do not make up a plane "
-            f"of {size}.",
-            "Give the number of consecutive members of each group, at least one.",
-        )
-    return _Layout(groups, broke)
+    return _Layout(ranges_of(groups, size), broke)
 
 
 def _all_reduce(stream: Stream, plane: Plane, work: Region, layout: _Layout) -> None:
@@ -220,11 +166,9 @@ def _all_reduce(stream: Stream, plane: Plane, work: Region, layout: _Layout) -> 
         return
     inside = Subplane(plane, layout.groups)
     shares = layout.shares(work, int(inside.size))
-    me = values_of(plane.id)
     nhr_reduce_scatter(stream, inside, shares, meeting=True)
-    for turn in range(int(PerRank.of(layout.counts[me]))):
-        card = PerRank.of(layout.turns[me, turn])
-        between, pieces = Subplane(plane, layout.cards, card), layout.pieces(work, card)
+    for card, between in layout.own(plane):
+        pieces = layout.pieces(work, card)
         if layout.is_ring:
             ring_all_reduce_chunks(stream, between, pieces)
         else:

@@ -9,13 +9,13 @@ chunk is moved p - 1 times in all.
                                             ranks r - w, r - 3w, .. as far as there are any
     gather:                                 scatter backwards
 
-The first two move (p - 1 + w) div 2w chunks in a step, in the order of their places. Chunks of a
-step lie 2w apart. Where the owners of chunks do not matter (all-reduce, broadcast, reduce), chunks
-get other places, such that chunks that travel together lie side by side and are one task: 3 instead
-of 7 tasks for 8 ranks, 5 instead of 31 for 32, 4 instead of 11 for 12.
+The first two move (p - 1 + w) div 2w chunks in a step, one after the other; they lie 2w apart.
+Where the owners of chunks do not matter (all-reduce, broadcast, reduce), chunks get other places,
+such that chunks that travel together lie side by side and are one task: 3 instead of 7 tasks for 8
+ranks, 5 instead of 31 for 32, 4 instead of 11 for 12.
 
-On A3, and in some executors of A2, neighbours also meet after every step of a reduce-scatter over
-RDMA (`meeting`): a barrier, one α more for each.
+On A3, and in some executors of A2, neighbours also meet after every step of a reduction over RDMA
+(`meeting`): a barrier, one α more for each.
 
 Cost for p ranks and n bytes: reduce-scatter Lα + (p-1)/p·n(β+γ); all-gather, scatter and gather
 Lα + (p-1)/p·nβ; all-reduce and the others the sum of their two halves. Small data goes over trees
@@ -27,7 +27,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from hccl_executors.templates.signals import barrier
+from hccl_executors.templates.signals import acknowledged_barrier
 from hccl_executors.templates.tree import tree_broadcast, tree_reduce
 from hccl_py.orchestration import Chunks, Plane, Region, Stream, exchange
 from hccl_py.values import RankInt
@@ -54,12 +54,12 @@ def nhr_reduce_scatter(
             stream,
             to,
             frm,
-            send=chunks.series(plane.id - width, -2 * width, count, by_place=True),
-            recv=chunks.series(plane.id, -2 * width, count, by_place=True),
+            send=chunks.series(plane.id - width, -2 * width, count),
+            recv=chunks.series(plane.id, -2 * width, count),
             reduce=True,
         )
         if meeting:
-            barrier(stream, frm if frm.rdma else None, to if to.rdma else None)
+            acknowledged_barrier(stream, frm if frm.rdma else None, to if to.rdma else None)
 
 
 def nhr_all_gather(stream: Stream, plane: Plane, chunks: Chunks) -> None:
@@ -73,8 +73,8 @@ def nhr_all_gather(stream: Stream, plane: Plane, chunks: Chunks) -> None:
             stream,
             plane[(plane.id + width) % p],
             plane[(plane.id - width) % p],
-            send=chunks.series(plane.id, -2 * width, count, by_place=True),
-            recv=chunks.series(plane.id - width, -2 * width, count, by_place=True),
+            send=chunks.series(plane.id, -2 * width, count),
+            recv=chunks.series(plane.id - width, -2 * width, count),
         )
 
 
@@ -92,11 +92,13 @@ def nhr_all_reduce_chunks(
     nhr_all_gather(stream, plane, chunks)
 
 
-def nhr_all_reduce_one_shot(stream: Stream, plane: Plane, work: Region) -> None:
+def nhr_all_reduce_one_shot(
+    stream: Stream, plane: Plane, work: Region, *, meeting: bool = False
+) -> None:
     """Leave in `work` of every rank the reduction of all ranks' `work`, over trees to rank 0 and
     back.
     """
-    tree_reduce(stream, plane, work, root=0)
+    tree_reduce(stream, plane, work, root=0, meeting=meeting)
     tree_broadcast(stream, plane, work, root=0)
 
 
@@ -169,7 +171,7 @@ def _behind(
     2·width-th farther off, as far as the ranks go.
     """
     count = int((plane.size - 1 - distance + width) // (2 * width))
-    return chunks.series(first, -2 * width, count, by_place=True)
+    return chunks.series(first, -2 * width, count)
 
 
 def _renumbered(work: Region, p: int) -> Chunks:

@@ -30,6 +30,7 @@ code (H-D_R).
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from hccl_executors.templates.signals import data_received
 from hccl_py.orchestration import Chunks, Plane, Region, Stream
@@ -193,9 +194,8 @@ def _both(
     partner.tx_ack(stream)
     partner.rx_ack(stream)
     tx_data(stream, partner, send, reduce=reduce)
-    rx_data(stream, partner, recv, reduce=reduce)
-    if answered:
-        data_received(stream, partner)
+    answer = partial(data_received, stream, partner) if answered else lambda: None
+    rx_data(stream, partner, recv, reduce=reduce, then=answer)
 
 
 def _one_way(

@@ -17,6 +17,15 @@ def barrier(stream: Stream, prev: Link | None, following: Link | None) -> None:
         prev.rx_data_signal(stream)
 
 
+def acknowledged_barrier(stream: Stream, prev: Link | None, following: Link | None) -> None:
+    """Meet both neighbours and acknowledge it by DataAck: the barrier of HCCL's NHR."""
+    barrier(stream, prev, following)
+    if prev is not None:
+        prev.tx_data_ack(stream)
+    if following is not None:
+        following.rx_data_ack(stream)
+
+
 def data_received(stream: Stream, partner: Link) -> None:
     """Say that data has arrived, and hear it: HCCL's DataReceivedAck of both ends."""
     if partner.rdma:

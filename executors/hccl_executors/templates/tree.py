@@ -14,6 +14,7 @@ Cost for p ranks and n bytes: broadcast L(α+nβ), reduce L(α+nβ+nγ): for sma
 transfer pays for all of n. Source: HCCL's public documents (NHR, NB).
 """
 
+from hccl_executors.templates.signals import acknowledged_barrier
 from hccl_py.orchestration import Link, Plane, Region, Stream, exchange
 from hccl_py.orchestration.exchange import rx_data, tx_data
 
@@ -43,33 +44,40 @@ def narrow_tree_broadcast(stream: Stream, plane: Plane, work: Region, root: int)
             exchange(stream, to=plane[(plane.id + width) % p], send=work)
 
 
-def tree_reduce(stream: Stream, plane: Plane, work: Region, root: int) -> None:
+def tree_reduce(
+    stream: Stream, plane: Plane, work: Region, root: int, *, meeting: bool = False
+) -> None:
     """Leave in `work` of the root the reduction of all ranks' `work`; others hold partial
     results.
 
-    Over RDMA no DataAck says that data has come, as in HCCL: a broadcast that follows says it.
+    Over RDMA no DataAck says that data has come, as in HCCL: a broadcast that follows says it, or
+    partners meet after every step (`meeting`).
     """
     p = int(plane.size)
     distance = (plane.id - root) % p
     for step in stream.steps("reduce", (p - 1).bit_length()):
         width = 1 << step
         if distance % (2 * width) == width:
-            _hand_over(stream, plane[(plane.id - width) % p], work)
+            _hand_over(stream, plane[(plane.id - width) % p], work, meeting)
         elif distance % (2 * width) == 0 and distance + width < p:
-            _add(stream, plane[(plane.id + width) % p], work)
+            _add(stream, plane[(plane.id + width) % p], work, meeting)
 
 
-def _hand_over(stream: Stream, to: Link, work: Region) -> None:
+def _hand_over(stream: Stream, to: Link, work: Region, meeting: bool) -> None:
     if to.rdma:
         to.rx_ack(stream)
         tx_data(stream, to, work, reduce=True)
+        if meeting:
+            acknowledged_barrier(stream, None, to)
     else:
         exchange(stream, to=to, send=work, reduce=True)
 
 
-def _add(stream: Stream, frm: Link, work: Region) -> None:
+def _add(stream: Stream, frm: Link, work: Region, meeting: bool) -> None:
     if frm.rdma:
         frm.tx_ack(stream)
         rx_data(stream, frm, work, reduce=True)
+        if meeting:
+            acknowledged_barrier(stream, frm, None)
     else:
         exchange(stream, frm=frm, recv=work, reduce=True)

@@ -169,6 +169,7 @@ class ReduceScatterRingZerocopyExchangePipelineExecutor(_ZeroCopyPipeline):
     """
 
     op = "reduce_scatter"
+    algorithm = "level0:ring;level1:ring|NHR|NB;level2:pipeline"
     in_place = False
     fidelity = like_hccl(
         "reduce_scatter", "coll_reduce_scatter_ring_zerocopy_exchange_pipeline_executor"

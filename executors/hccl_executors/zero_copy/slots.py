@@ -11,6 +11,8 @@ exchange s more.
 
 from __future__ import annotations
 
+from hccl_executors.levels import GROUPED
+from hccl_executors.rings.orders import JOINED
 from hccl_executors.rings.places import sets
 from hccl_executors.zero_copy.base import (
     RegisteredRings,
@@ -25,7 +27,7 @@ from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import AnyRank, OpParam, PlaneRequest, RankView
 from hccl_py.values import RankInt
 
-_ALGORITHM = "level0:ring;level1:NHR|NB|ring;level2:NHR|NB|ring"
+_ALGORITHM = f"level0:ring;level1:NHR|NB|ring|{GROUPED};level2:NHR|NB|ring"
 
 
 class _SlotRings(RegisteredRings):
@@ -54,10 +56,20 @@ def _run(op: OpParam, rank: AnyRank, slots: Chunks) -> None:
     pods = int(rank.level2.size)
     outer = outer_levels(op, rank)
     for level in reversed(outer) if op.name == "all_gather" else outer:
-        is_pods = level.plane.name == "level2"
-        level.run(
-            op.name, slots.taken(rank.level1.id * pods, pods) if is_pods else slots.joined(pods)
-        )
+        if level.word in JOINED:
+            members = _by_superpod(slots, pods)
+        elif level.plane.name == "level2":
+            members = slots.taken(rank.level1.id * pods, pods)
+        else:
+            members = slots.joined(pods)
+        level.run(op.name, members)
+
+
+def _by_superpod(slots: Chunks, pods: int) -> Chunks:
+    """Return the same slots with all servers of the first superpod first."""
+    servers = len(slots) // pods
+    order = tuple(server * pods + pod for pod in range(pods) for server in range(servers))
+    return slots.renumbered(order).taken(0, len(slots))
 
 
 class AllGatherRingZerocopyExecutor(_SlotRings):

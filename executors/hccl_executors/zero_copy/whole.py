@@ -102,10 +102,8 @@ class AllReduceRingZerocopyExecutor(_Whole):
         first = levels[0]
         if first.plane.name == "level1" and first.word == "NHR" and len(levels) == 1:
             is_small = int(work.size) // int(rank.level0.size) <= ONE_SHOT_ALL_REDUCE
-            if is_small:
-                nhr_all_reduce_one_shot(rank.main, first.plane, work)
-            else:
-                nhr_all_reduce(rank.main, first.plane, work, meeting=True)
+            template = nhr_all_reduce_one_shot if is_small else nhr_all_reduce
+            template(rank.main, first.plane, work, meeting=True)
         else:
             all_reduce(levels, work)
 

@@ -33,10 +33,14 @@ OPS = {
 DTYPES = {
     "float": "fp32",
     "half": "fp16",
-    "bfloat16": "bfp16",
+    "bfloat16": "bf16",
     "double": "fp64",
+    "f8e4m3": "fp8e4m3",
+    "f8e5m2": "fp8e5m2",
+    "fp8_e4m3": "fp8e4m3",
+    "fp8_e5m2": "fp8e5m2",
 }
-"""The types that have other names in HCCL."""
+"""The types that have other names here."""
 
 _HEADER = re.compile(r"#\s+size\s+count\s+type\s+.*\btime\s+algbw\b")
 _PROGRAM = re.compile(rf"(?:^|[\s/])({'|'.join(OPS)})_perf(?:_mpi)?(?=\s|$)")

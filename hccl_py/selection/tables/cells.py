@@ -88,10 +88,17 @@ def for_family(*rows: Rule) -> dict[str, tuple[Rule, ...]]:
     return dict.fromkeys(ALL_TO_ALL, rows)
 
 
-UNCOPIED = ("RunAlltoAllDirectFullmesh",)
-"""All-to-all executors with one tag for data that fits the CCL buffers and for larger data."""
+UNTAGGED = tuple(
+    f"{op}SingleExecutor" for op in ("AllReduce", "AllGather", "ReduceScatter", "Reduce", "Scatter")
+)
+"""Executors of one rank that HCCL takes before it makes a tag."""
 
-CONTINUOUS = ("RunAlltoAllVContinuousPipeline", "RunAlltoAllVPipelineFor91093")
+UNCOPIED = (
+    "RunAlltoAllSingleExecutor",
+    "RunAlltoAllDirectFullmesh",
+    "RunAlltoAllVContinuousPipeline",
+    "RunAlltoAllVPipelineFor91093",
+)
 """All-to-all executors that HCCL takes before it compares data with the CCL buffers."""
 
 BLOCK_RINGS = (

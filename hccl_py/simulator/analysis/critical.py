@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hccl_py.clocks.alpha import AlphaRule
 from hccl_py.clocks.jitter import Jitter
-from hccl_py.enums import POST, WAIT, TaskKind, moves_data
+from hccl_py.enums import POST, READS, WAIT, TaskKind, moves_data
 from hccl_py.program.kernels import kernel
 from hccl_py.simulator.analysis.order import ConnectionOrder, Rows, before_on_stream, order_of
 from hccl_py.values import Floats
@@ -30,13 +30,15 @@ _LOCAL = (TaskKind.COPY, TaskKind.REDUCE)
 class PathParts(NamedTuple):
     """The parts of a critical path, in microseconds; they sum to the total.
 
-    `launch_us` comes before all tasks; `alpha_us` is the latency of steps, paid by Acks over SDMA
-    and by DataSignals over RDMA, or by what stands for messages, `notify_us` that of all other
-    notifies, `handling_us` the stream's time for posts and waits; `link_us` bytes over links,
-    `reduce_us` reductions, `copy_us` local copies, each with the overhead of their tasks.
+    `launch_us` comes before all tasks, `floor_us` is what calls take beyond them; `alpha_us` is the
+    latency of steps, paid by Acks over SDMA and by DataSignals over RDMA, or by what stands for
+    messages, `notify_us` that of all other notifies, `handling_us` the stream's time for posts and
+    waits; `link_us` bytes over links, `reduce_us` reductions, `copy_us` local copies, each with the
+    overhead of their tasks.
     """
 
     launch_us: float
+    floor_us: float
     alpha_us: float
     notify_us: float
     handling_us: float
@@ -83,6 +85,7 @@ class CriticalPath:
         reduced = np.where(kind == TaskKind.REDUCE, spans, self._inline_reductions(kind))
         return PathParts(
             launch_us=self.timeline.launch_us if len(spans) else 0.0,
+            floor_us=self.timeline.total_us - self.timeline.makespan_us,
             alpha_us=float(latency[is_post & is_alpha].sum()),
             notify_us=float(latency[is_post & ~is_alpha].sum()),
             handling_us=float(spans[kind == WAIT].sum() + on_stream[is_post].sum()),
@@ -112,9 +115,11 @@ class CriticalPath:
         factor = links.slow.of_ranks(program.ranks)[program.tasks.rank[self.rows]]
         gamma: Floats | float = links.cost.gamma_us
         if links.cost.inline_reductions == "longest":
-            found = links.classes(program.transports)
-            beta = np.append(found.beta_us[found.of_end], 0.0)[program.tasks.end[self.rows]]
-            gamma = np.maximum(gamma - beta, 0.0)
+            found, ends = links.classes(program.transports), program.tasks.end[self.rows]
+            read, write = (
+                np.append(us[found.of_end], 0.0)[ends] for us in (found.read_us, found.write_us)
+            )
+            gamma = np.maximum(gamma - np.where(np.isin(kind, list(READS)), read, write), 0.0)
         gamma = program.tasks.size[self.rows] * gamma * factor
         gamma = gamma * Jitter.of(program, links.cost).of_rows(program, self.rows)
         return np.where(np.isin(kind, reduces), np.minimum(gamma, self.spans_us), 0.0)

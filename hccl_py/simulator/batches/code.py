@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import reduce
-from itertools import pairwise
+from itertools import pairwise, repeat
+from typing import TypeAlias
 
 import numpy as np
 
-from hccl_py.clocks.durations import BatchColumns, CostColumns, Durations, identity, step_begins
+from hccl_py.clocks.durations import (
+    BatchColumns,
+    CostColumns,
+    Durations,
+    Lanes,
+    identity,
+    step_begins,
+)
 from hccl_py.enums import POST, RDMA_WRITES, WAIT
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
@@ -29,13 +37,20 @@ def compiled(
     for batch in program.batches:
         compiler.enter(batch.ranks)
         by_stream: dict[int, list[Instruction]] = {}
+        flows: dict[int, list[Lanes]] = {}
         for instruction in batch.instructions:
             by_stream.setdefault(instruction.stream, []).append(instruction)
+        for instruction, several in zip(batch.instructions, durations.flows(batch), strict=False):
+            flows.setdefault(instruction.stream, []).append(several)
         for stream, instructions in by_stream.items():
             queues.append((batch.ranks, stream))
             kinds += [instruction.kind for instruction in instructions]
-            for step in _steps(instructions) if durations.joins else [[i] for i in instructions]:
-                columns += compiler.of_step(step)
+            uses = zip(instructions, flows.get(stream, repeat(1)), strict=False)
+            if durations.joins:
+                for step in _steps(list(uses)):
+                    columns += compiler.of_step(step)
+            else:
+                columns += [compiler.numbers(i, several) for i, several in uses]
             first.append(len(kinds))
             lanes.append(lanes[-1] + len(batch.ranks))
     return queues, Instructions(
@@ -45,6 +60,10 @@ def compiled(
         np.array(columns, np.int64).reshape(-1, 6),
         compiler.pool.pooled(),
     )
+
+
+_Use: TypeAlias = tuple[Instruction, Lanes]
+"""An instruction, and how many flows share the rate of its device."""
 
 
 class _Compiler:
@@ -69,29 +88,30 @@ class _Compiler:
         self._connections.clear()
         self._steps.clear()
 
-    def of_step(self, step: list[Instruction]) -> Iterator[tuple[int, ...]]:
+    def of_step(self, step: list[_Use]) -> Iterator[tuple[int, ...]]:
         """Yield the numbers of joined instructions: the last one takes as long as the longest."""
         if len(step) == 1:
-            yield self.numbers(step[0])
+            yield self.numbers(*step[0])
             return
         nothing = self.pool.duration(np.zeros(()))
-        for number, instruction in enumerate(step, 1):
-            cell, connection, _, _, *after = self.numbers(instruction)
+        for number, use in enumerate(step, 1):
+            cell, connection, _, _, *after = self.numbers(*use)
             on_stream = self._longest(step) if number == len(step) else nothing
             yield (cell, connection, *on_stream, *after)
 
-    def numbers(self, i: Instruction) -> tuple[int, ...]:
+    def numbers(self, i: Instruction, flows: Lanes) -> tuple[int, ...]:
         """Return the numbers of one instruction; most are like one before."""
-        key = i.kind, *map(identity, (i.cell, i.end, i.size, i.duration_us))
+        key = i.kind, *map(identity, (i.cell, i.end, i.size, i.duration_us, flows))
         if key not in self._known:
-            times = self.pool.durations(self._columns.of(i), self._lanes, self._durations.times)
+            columns = self._columns.of(i, flows)
+            times = self.pool.durations(columns, self._lanes, self._durations.times)
             cell = self.pool.integer(i.cell) if i.kind in (POST, WAIT) else 0
             self._known[key] = (cell, self._connection(i), *times)
         return self._known[key]
 
-    def _longest(self, step: list[Instruction]) -> tuple[int, int]:
+    def _longest(self, step: list[_Use]) -> tuple[int, int]:
         """Return the time on the stream of the longest instruction, rank by rank."""
-        columns = [self._columns.of(i) for i in step]
+        columns = [self._columns.of(*use) for use in step]
         key = tuple(tuple(map(identity, some)) for some in columns)
         if key not in self._steps:
             plain = (CostColumns(*map(values_of, some)) for some in columns)
@@ -112,9 +132,9 @@ class _Compiler:
         return self._connections[key]
 
 
-def _steps(instructions: list[Instruction]) -> list[list[Instruction]]:
+def _steps(instructions: list[_Use]) -> list[list[_Use]]:
     """Return the instructions of a stream by steps: alone, or together where they are joined."""
-    joined = np.array([i.joined for i in instructions])
-    moves = np.array([i.kind.moves_data for i in instructions])
+    joined = np.array([instruction.joined for instruction, _ in instructions])
+    moves = np.array([instruction.kind.moves_data for instruction, _ in instructions])
     begins = step_begins(joined, moves, np.zeros(1, np.int64)).tolist()
     return [instructions[a:b] for a, b in pairwise([*begins, len(instructions)])]

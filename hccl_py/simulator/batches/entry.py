@@ -17,6 +17,7 @@ import numpy as np
 
 from hccl_py.clocks.cost import CostModel
 from hccl_py.clocks.durations import Durations
+from hccl_py.clocks.engines import call_us
 from hccl_py.clocks.jitter import Jitter
 from hccl_py.clocks.stragglers import EVEN, Stragglers
 from hccl_py.enums import RDMA_WRITES
@@ -39,17 +40,24 @@ class Clocks:
     """When every stream of every rank ends, shape [ranks, streams], and every RDMA connection;
     microseconds.
 
-    `lockstep` is the share of tasks that whole batches did together.
+    `lockstep` is the share of tasks that whole batches did together, `floor_us` the least time of
+    the program's calls.
     """
 
     end_us: Floats
     connection_us: Floats
     lockstep: float
+    floor_us: float
+
+    @property
+    def makespan_us(self) -> float:
+        """When all tasks are done."""
+        return float(max(self.end_us.max(initial=0.0), self.connection_us.max(initial=0.0)))
 
     @property
     def total_us(self) -> float:
-        """When everything is done."""
-        return float(max(self.end_us.max(initial=0.0), self.connection_us.max(initial=0.0)))
+        """The time of the program: no less than its calls take at least."""
+        return max(self.makespan_us, self.floor_us)
 
 
 def simulate_batches(
@@ -141,7 +149,7 @@ def _clocks_of(timeline: Timeline) -> Clocks:
     connection = np.zeros(len(program.transports))
     sent = np.flatnonzero(np.isin(tasks.kind, RDMA_WRITES))
     np.maximum.at(connection, tasks.end[sent], timeline.effect_us[sent])
-    return Clocks(end, connection, 0.0)
+    return Clocks(end, connection, 0.0, timeline.floor_us)
 
 
 @dataclass(eq=False)
@@ -157,6 +165,7 @@ class _Run:
     notes: Notes
     noted: list[tuple[int, int, int]]
     jitter: Jitter
+    floor_us: float
     done: int = 0
     together: float = 0.0
 
@@ -177,7 +186,8 @@ class _Run:
             np.zeros(len(program.transports) + 1),
         )
         notes, noted = _notes(queues, code, ranks, most)
-        return _Run(program, queues, code, state, notes, noted, durations.jitter)
+        floor_us = call_us(program, topology, cost)
+        return _Run(program, queues, code, state, notes, noted, durations.jitter, floor_us)
 
     def go(self, *, lockstep: bool) -> None:
         """Run the loops, one after the other, as far as they get."""
@@ -229,7 +239,7 @@ class _Run:
         end = np.zeros((program.ranks, program.streams))
         for queue, (ranks, stream) in enumerate(self.queues):
             end[ranks, stream] = self.state.clock[first[queue] : first[queue + 1]]
-        return Clocks(end, self.state.connection[:-1], self.together)
+        return Clocks(end, self.state.connection[:-1], self.together, self.floor_us)
 
 
 def _notes(

@@ -181,8 +181,9 @@ def in_lockstep(
 
     Return the tasks done, or -1 - cell of an overrun.
     """
-    first, lane_first, kinds, columns, (formulas, _, ints, floats) = code
-    clock, cell, connection = state
+    first, lane_first, kinds, columns = code.first, code.lane_first, code.kinds, code.columns
+    formulas, ints, floats = code.pool.formulas, code.pool.ints, code.pool.floats
+    clock, cell, connection = state.clock, state.cell, state.connection
     queues = len(first) - 1
     cells, ends, index = room[0], room[1], room[2]  # columns of the instruction, lane by lane
     # Invariant: all lanes of a queue have done the same instructions, each at a time of its own. A
@@ -273,8 +274,9 @@ def rank_by_rank(
 
     Return the tasks done, or -1 - cell of an overrun.
     """
-    first, lane_first, kinds, columns, (formulas, _, ints, floats) = code
-    clock, cell, connection = state
+    first, lane_first, kinds, columns = code.first, code.lane_first, code.kinds, code.columns
+    formulas, ints, floats = code.pool.formulas, code.pool.ints, code.pool.floats
+    clock, cell, connection = state.clock, state.cell, state.connection
     lanes = len(queue_of)
     # Invariant: every lane that is not done is on the stack or is the waiter of an empty cell.
     for n in range(lanes):

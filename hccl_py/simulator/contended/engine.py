@@ -189,7 +189,6 @@ def _advance_queue(w: FlowWork, s: EngineState, events: Heap, queue: int, t: flo
         _advance_queue,
     ),
     allocates=False,
-    inlines=True,
 )
 def run_events(
     w: FlowWork,

@@ -62,7 +62,7 @@ class Contention:
         self, program: Program, topology: Topology, cost: CostModel, slow: Stragglers = EVEN
     ) -> None:
         self.program = program
-        self.durations = Durations(program, topology, cost, slow)
+        self.durations = Durations(program, topology, cost, slow, shares_devices=False)
         self.shared = SharedLinks.of(program, self.durations)
 
     @property

@@ -102,7 +102,7 @@ class CustomNetwork(Network):
         length = np.rint(np.nan_to_num(self._table.latency_us) * PICOSECONDS).astype(np.int64)
         self.graph = Graph.of(self._first_port, self._table.source, self._table.target, length)
         self._shortest = Shortest(self.graph)
-        self._spreading = Spreading(name, self.graph) if is_sprayed else None
+        self._spreading = Spreading(name, self.graph, self._table.gbps) if is_sprayed else None
 
     def routes(self, source: IntArray, target: IntArray, ports: Ports) -> Routes:
         """Declared routes where there are any, else shortest ones; ports, and switches that let

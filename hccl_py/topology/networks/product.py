@@ -39,7 +39,7 @@ from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray
 
 if TYPE_CHECKING:
-    from hccl_py.clocks.cost import CostModel, LinkCost, SharedPort
+    from hccl_py.clocks.cost import CostModel
 
 MEDIA = ("hccs", "sio", "pcie", "roce")
 """Sorts of links; the cost model has a field for each."""
@@ -47,11 +47,11 @@ MEDIA = ("hccs", "sio", "pcie", "roce")
 HCCS, SIO, PCIE, ROCE = range(len(MEDIA))
 
 
-def network_of(topology: Topology, ports: tuple[SharedPort, ...] = ()) -> Network:
+def network_of(topology: Topology, cost: CostModel | None = None) -> Network:
     """Return the network of a topology; devices of products share ports as a cost model says, other
     networks state their own.
     """
-    return topology.network or ProductNetwork(topology, ports)
+    return topology.network or ProductNetwork(topology, cost)
 
 
 class ProductNetwork(Network):
@@ -59,7 +59,7 @@ class ProductNetwork(Network):
     port that links share at every device, in this order.
     """
 
-    def __init__(self, topology: Topology, ports: tuple[SharedPort, ...] = ()) -> None:
+    def __init__(self, topology: Topology, cost: CostModel | None = None) -> None:
         self.name = topology.product.title
         self.topology = topology
         self.ranks = topology.size
@@ -68,6 +68,7 @@ class ProductNetwork(Network):
         owner = topology.superpod if self.shape == "dies" else np.zeros(self.ranks, np.int64)
         self._switch = self.ranks + (topology.host if self._has_pcie else owner)
         self.roce = int(self._switch.max()) + 1
+        ports = () if cost is None else cost.device_ports(self._direct_sorts)
         self.nodes = self.roce + 1 + len(ports)
         self._ports = ports
         if ports:
@@ -114,14 +115,21 @@ class ProductNetwork(Network):
         further = np.maximum(source, target)
         media = self._media_of(links)
         table = [getattr(cost, name) for name in MEDIA]
-        alone = np.array([np.inf if m.gbps is None else m.gbps for m in table])
-        ports = np.array([m.ports for m in table])
-        gbps = alone[media] * np.where(further >= self.ranks, ports[media], 1)
+        alone = np.array([m.widest_gbps for m in table])
+        switched = np.array([m.switched_gbps for m in table])
+        gbps = np.where(further >= self.ranks, switched[media], alone[media])
         gbps[source == target] = memory_of(cost)
         shared = further > self.roce
         of_port = np.array([port.gbps for port in self._ports])
         gbps[shared] = of_port[further[shared] - self.roce - 1]
         return Rates(gbps, np.zeros(len(links)))
+
+    @property
+    def _direct_sorts(self) -> tuple[str, ...]:
+        """The sorts of links that lead from device to device."""
+        switched = {"roce", "hccs"} if self.shape == "dies" else {"roce"}
+        switched |= {"pcie"} if self._has_pcie else set()
+        return tuple(name for name in MEDIA if name not in switched)
 
     def _media_of(self, links: IntArray) -> npt.NDArray[np.int8]:
         """Return the sort of each link."""
@@ -154,14 +162,14 @@ class ProductNetwork(Network):
         """
         t, roce = self.topology, np.zeros(self.ranks)
         if t.has_rdma or self.shape == "clos":
-            roce += _port(cost.roce)
-        hccs = np.full(self.ranks, _port(cost.hccs) if self.shape == "dies" else 0.0)
+            roce += cost.roce.switched_gbps
+        hccs = np.full(self.ranks, cost.hccs.switched_gbps if self.shape == "dies" else 0.0)
         if self.shape == "mesh":
             outside = self._meshed - np.bincount(t.server)[t.server]
-            hccs = times(outside, _link(cost.hccs))
+            hccs = times(outside, cost.hccs.widest_gbps)
         within = np.zeros(self.ranks)
         if t.product.modules > 1 and not t.intra_roce:
-            within += _port(cost.pcie)
+            within += cost.pcie.switched_gbps
         switched = self._together({"roce": roce, "hccs": hccs, "pcie": within})
         own = self._inside(cost)
         own |= {"roce": roce, "pcie": own.get("pcie", 0.0) + within}
@@ -172,7 +180,7 @@ class ProductNetwork(Network):
         if not t.is_single_server:
             found.append(Partition.summed("server", t.server, switched))
         elif self.shape in ("mesh", "clos", "ring", "8p"):
-            found.append(self._halves(_link(cost.hccs), roce))
+            found.append(self._halves(cost.hccs.widest_gbps, roce))
         if t.product.modules > 1 and len(set(t.hosts)) > 1:
             found.append(Partition.summed("host", t.host, roce))
         if len(t.superpods) > 1:
@@ -206,15 +214,15 @@ class ProductNetwork(Network):
         """Return the GB/s of each rank's links by their sort, RoCE left out."""
         others = self._meshed - 1
         if self.shape == "dies":
-            sio = np.where(self._packages[1], _link(cost.sio), 0.0)
-            return {"sio": sio, "hccs": np.full(self.ranks, _port(cost.hccs))}
+            sio = np.where(self._packages[1], cost.sio.widest_gbps, 0.0)
+            return {"sio": sio, "hccs": np.full(self.ranks, cost.hccs.switched_gbps)}
         if self.shape == "pcie":
-            return {"pcie": np.full(self.ranks, _port(cost.pcie))}
+            return {"pcie": np.full(self.ranks, cost.pcie.switched_gbps)}
         if self.shape == "ring":
             others = np.minimum(others, 2)
         elif self.shape == "8p":
             others = np.bincount(self._linked_8p[0], minlength=self.ranks)
-        return {"hccs": times(others, _link(cost.hccs))}
+        return {"hccs": times(others, cost.hccs.widest_gbps)}
 
     def _together(self, by_sort: dict[str, Floats]) -> Floats:
         """Add up the GB/s of each rank's links, those that share a port no more than that; of
@@ -309,13 +317,3 @@ class ProductNetwork(Network):
 
 def _nearest(pairs: int) -> Ports:
     return np.full(pairs, NEAREST, np.int8)
-
-
-def _link(link: LinkCost) -> float:
-    """Return the GB/s of a link from device to device; inf: anything."""
-    return np.inf if link.gbps is None else link.gbps
-
-
-def _port(link: LinkCost) -> float:
-    """Return the GB/s of all ports of a device to a switch."""
-    return _link(link) * link.ports

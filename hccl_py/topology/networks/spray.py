@@ -1,8 +1,12 @@
-"""Packet spraying: data of a pair goes over all of its shortest paths at once, in equal shares.
+"""Packet spraying: data of a pair goes over all of its shortest paths at once, in equal shares, or
+by the rates of the links.
 
           ┌─ c0 ─┐        four paths from a to b: half of the data takes each of the links around
     a ─ e ┤      ├ f ─ b  c0 and c1, all of it a ─ e and f ─ b; a link between levels, of which
           └─ c1 ─┘        there may be many, carries (paths to it) x (paths from it) / (all paths)
+
+Where the rates of links count, a node with two that lead on, of 30 and 10 GB/s, sends three
+quarters over the first one: it knows its own links, not those behind.
 
 So paths are counted, never listed: forwards from the source and backwards from the target, over the
 links that lie on any of them. Shortest is what it is for one path: latency, then hops.
@@ -50,9 +54,12 @@ class Spread(NamedTuple):
 
 
 class Spreading:
-    """All shortest paths between the nodes of a graph; `name` is that of the network."""
+    """All shortest paths between the nodes of a graph; `name` is that of the network, `gbps` has
+    the rates of the graph's edges where these count. A node whose edges all state one (NaN: none)
+    splits data by the rates of those that lead on, times the paths behind them.
+    """
 
-    def __init__(self, name: str, graph: Graph) -> None:
+    def __init__(self, name: str, graph: Graph, gbps: Floats | None = None) -> None:
         nodes = len(graph.first) - 1
         self._name, self._graph = name, graph
         self.tail = np.repeat(np.arange(nodes), np.diff(graph.first))
@@ -65,6 +72,7 @@ class Spreading:
             reading(self._edge),
             reading(graph.length[self._edge]),
         )
+        self._weight = np.ones(len(graph.head)) if gbps is None else _weights(self.tail, gbps)
         self._kept: OrderedDict[int, PathTree] = OrderedDict()
 
     @property
@@ -127,6 +135,16 @@ class Spreading:
             if paths > MOST_PATHS:
                 raise self._too_many(source, int(left[done]), paths)
             used = int(count[:done].sum())
+            if (self._weight != 1).any():
+                _weigh.sized(used)(
+                    ends(count[:done]),
+                    edge[:used],
+                    reading(self.tail),
+                    reading(self.head),
+                    reading(self._weight),
+                    np.zeros((2, nodes)),
+                    share[:used],
+                )
             parts.append((count[:done], edge[:used], share[:used], late[:done]))
             at += done
         return parts
@@ -188,6 +206,17 @@ class Sprayed(Network):
     def node_name(self, node: int) -> str:
         """Return the name in the network."""
         return self._whole.node_name(node)
+
+
+def _weights(tail: IntArray, gbps: Floats) -> Floats:
+    """Return the weight of every edge among those of its tail: its rate by the least one of them, 1
+    where one of them states none.
+    """
+    nodes = int(tail.max(initial=-1)) + 1
+    least, is_known = np.full(nodes, np.inf), np.ones(nodes, np.bool_)
+    np.fmin.at(least, tail, gbps)
+    is_known[tail[np.isnan(gbps)]] = False
+    return np.where(is_known[tail], gbps / least[tail], 1.0)
 
 
 def _by_source(source: IntArray) -> list[IntArray]:
@@ -272,3 +301,32 @@ def _spread(
         if paths > most:
             return k, paths
     return len(targets), paths
+
+
+# The links of target k are edge[first[k]] .. edge[first[k + 1] - 1], from the source on, each with
+# its `share` if all links weigh the same: among those of one node, as the paths behind them.
+# of_node[0] is what comes to a node, [1] what its links weigh, times their shares. Invariant: when
+# a link's turn comes, all that comes to its tail is known. A target costs its links, three times.
+@kernel
+def _weigh(
+    first: IntArray,
+    edge: IntArray,
+    tail: IntArray,
+    head: IntArray,
+    weight: Floats,
+    of_node: npt.NDArray[np.float64],
+    share: Floats,
+) -> None:
+    """Let links of one node share its data by their weights."""
+    comes, total = of_node[0], of_node[1]
+    for k in range(len(first) - 1):
+        for j in range(first[k], first[k + 1]):
+            e = edge[j]
+            comes[tail[e]] = comes[head[e]] = total[tail[e]] = 0.0
+        for j in range(first[k], first[k + 1]):
+            total[tail[edge[j]]] += weight[edge[j]] * share[j]
+        comes[tail[edge[first[k]]]] = 1.0
+        for j in range(first[k], first[k + 1]):
+            e = edge[j]
+            share[j] = comes[tail[e]] * weight[e] * share[j] / total[tail[e]]
+            comes[head[e]] += share[j]

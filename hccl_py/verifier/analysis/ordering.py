@@ -25,6 +25,11 @@ Int32s = npt.NDArray[np.int32]
 MOST_BYTES = 8 << 30
 """Memory that clocks may take: some 30 000 ranks with one stream each."""
 
+AT_FIRST = 1 << 17
+"""Entries of the sparse parts of all chains together, at first: where chains are few, each has so
+much room that the loop seldom runs again.
+"""
+
 MOST_EMITTED = 1 << 20
 """Emissions from which the loop ends instead of making room for more."""
 
@@ -69,7 +74,7 @@ def ordering_of(run: Unrolled, memory: MemoryIntervals, *, meets: bool) -> Order
     steps = len(run.order) * (2 + wide // 8) + 2 * accesses * run.copies
     steps += len(graph.shared_posts) * len(graph.shared_waits) * graph.mains
     room: Room = {
-        arrays.WIDTH: 8 + 2 * min(run.program.streams, 128),
+        arrays.WIDTH: 8 + 2 * min(run.program.streams, 128) + AT_FIRST // (1 + len(graph.home)),
         arrays.SLOTS: 2 * len(graph.home) + 64,
         arrays.LISTS: accesses + len(memory.intervals) + 64,
         arrays.EMITTED: 1 << 12,

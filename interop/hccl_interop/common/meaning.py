@@ -2,6 +2,8 @@
 
 Runtimes know collectives by name. One that is `custom` gets its meaning from the caller:
 an op's name, a JSON file with an op's object, or else from a word in the algorithm's own name.
+Where none of these says it, the meaning is open: the program has no op, and its results are not
+judged.
 """
 
 from __future__ import annotations
@@ -33,6 +35,13 @@ _NAMES = {
     "sendrecv": "send_recv",
 }
 """Ops by the names of MSCCL and mscclpp, signs left out; one before another that it contains."""
+
+_USUAL = 1 << 20
+
+_NOTHING = "send_recv"
+"""The op in whose parameters programs without a known op keep their data type and their size."""
+
+_STATE = "--op OP states it, or --op FILE.json with the op's object, amounts in chunks"
 
 
 class Described(Protocol):
@@ -76,27 +85,45 @@ A = TypeVar("A", bound=Described)
 
 
 class MscclCall(NamedTuple):
-    """A call of an algorithm's op, and the bytes of its chunks; messages come in slices of
-    `slice_bytes`, whole ones where it is None.
+    """A call of an algorithm's op, and the bytes of its chunks. Without `has_op` the op is not
+    known and stands for a data type and a size. Messages come in slices of `slice_bytes`, whole
+    ones where it is None, and in at most so many `slices`.
     """
 
     op: OpParam
     chunk: int
     slice_bytes: int | None = None
+    slices: int | None = None
+    has_op: bool = True
 
 
 @dataclass(frozen=True)
 class Meaning(Generic[A]):
-    """The op, with amounts in chunks: `members` are those of an op's object in program files."""
+    """The op, with amounts in chunks: `members` are those of an op's object in program files; none
+    where the op is not known, and `unknown` says why.
+    """
 
     algorithm: A
     members: Mapping[str, Any] = field(default_factory=dict)
     place: str = "op"
+    unknown: str = ""
 
     @property
     def op(self) -> str:
-        """The name of the op."""
-        return str(self.members["name"])
+        """The name of the op; that which stands in place of one that is not known."""
+        return str(self.members.get("name", _NOTHING))
+
+    def describe(self) -> str | None:
+        """Return a phrase for calls of an op that is not known; None for others."""
+        return f"an op that is not known: {self.unknown}" if self.unknown else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence on the op that is not known."""
+        if not self.unknown:
+            return ()
+        apart = ", and IN and OUT are taken for memories of their own"
+        return (f"The op is open: {self.unknown}{apart * self.algorithm.inplace}; {_STATE}.",)
 
     def call(
         self, size: int, dtype: DataType, reduce: ReduceOp | None = None, root: int | None = None
@@ -107,6 +134,8 @@ class Meaning(Generic[A]):
         ParameterError for a reduce op or a root where the op has none, and for a root that is no
         rank.
         """
+        if self.unknown:
+            return self._open_call(size, dtype, reduce, root)
         facts, ranks = OPS[self.op], self.algorithm.ranks
         if reduce is not None and not facts.reduces:
             raise ParameterError(f"{self.op} has no reduce op to choose.", "Leave it out.")
@@ -121,13 +150,41 @@ class Meaning(Generic[A]):
         if facts.reduces:
             document["reduce"] = (reduce or ReduceOp.SUM).spelling
         if facts.rooted:
-            document["root"] = document.get("root", 0) if root is None else root
+            document["root"] = self._root(document) if root is None else root
         return MscclCall(op_from(document, ranks, self.place), chunk * dtype.itemsize)
+
+    def _open_call(
+        self, size: int, dtype: DataType, reduce: ReduceOp | None, root: int | None
+    ) -> MscclCall:
+        """Return a call of an op that is not known: a data type, and elements for its size."""
+        for option, given in (("-o/--reduce-op", reduce), ("-r/--root", root)):
+            if given is not None:
+                raise ParameterError(
+                    f"{option} is about an op, and the op is open: {self.unknown}.",
+                    "Name it with --op, or leave the option out.",
+                )
+        chunk = self._chunk(size, dtype)
+        op = OpParam(_NOTHING, self.algorithm.chunks * chunk, dtype)
+        return MscclCall(op, chunk * dtype.itemsize, has_op=False)
+
+    def _root(self, document: Mapping[str, Any]) -> int:
+        """Return the root that an op's object or the algorithm's name says, else 0."""
+        stated = re.search(r"root[^a-z0-9]*([0-9]{1,9})", self.algorithm.name.lower())
+        if "root" in document or stated is None:
+            return int(document.get("root", 0))
+        root, ranks = int(stated[1]), self.algorithm.ranks
+        if root >= ranks:
+            raise ParameterError(
+                f"{self.algorithm.source(self.algorithm.line)}: the name says root {root}, and the "
+                f"algorithm has ranks 0 to {ranks - 1}.",
+                "Say the root: -r.",
+            )
+        return root
 
     @property
     def in_place(self) -> bool | str:
         """The placement of the algorithm where it runs in place only; False where it need not."""
-        if not self.algorithm.inplace or self.algorithm.outofplace:
+        if not self.algorithm.inplace or self.algorithm.outofplace or self.unknown:
             return False
         return self.placement.value
 
@@ -157,6 +214,15 @@ class Meaning(Generic[A]):
         return found
 
 
+def usual_size(low: int, high: int, step: int) -> int:
+    """Return the data size of a call that states none, in whole steps: 1 MiB, or the nearest of the
+    sizes from `low` to `high` for which an algorithm is.
+    """
+    size = max(low, min(_USUAL, high))
+    rounded = max(step, -(-size // step) * step)
+    return rounded - step if high < rounded and step < rounded else rounded
+
+
 def _scaled(value: object, chunk: int) -> object:
     if isinstance(value, list):
         return [_scaled(item, chunk) for item in value]
@@ -171,9 +237,9 @@ def _pair(pair: object, chunk: int) -> object:
 
 def meaning_of(algorithm: A, op: str | None = None) -> Meaning[A]:
     """Return the meaning of an algorithm: that of `op`, the name of an op or of a JSON file; else
-    that of the algorithm's own collective.
+    that of the algorithm's own collective; an open one where neither is known.
 
-    ParameterError where neither is known, FileError for a JSON file that holds no op.
+    ParameterError for a name that is no op's, FileError for a JSON file that holds no op.
     """
     if op is not None and op.lower().endswith(".json"):
         return Meaning(algorithm, op_members(op, algorithm.ranks), f"{format_path(op):.200}: op")
@@ -189,11 +255,7 @@ def meaning_of(algorithm: A, op: str | None = None) -> Meaning[A]:
     found = next((name for name in _NAMES if name in inside), None)
     if known == "custom" and found is not None:
         return _named(algorithm, _NAMES[found], is_next=found == "alltonext")
-    what = f"its collective is {algorithm.collective!r:.60}"
-    raise ParameterError(
-        f"{algorithm.source(algorithm.line)}: what the algorithm carries out is not said: {what}.",
-        "Name it: --op all_to_all, or --op FILE.json with the op's object, amounts in chunks.",
-    )
+    return Meaning(algorithm, unknown=f"the collective is {algorithm.collective!r:.60}")
 
 
 def _plain(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from hccl_py.call.op_param import OpParam
 from hccl_py.call.ops import OPS
 from hccl_py.enums import InPlace
+from hccl_py.errors import DeadlockError
 from hccl_py.program.builder import BufferSlice, TaskStream
 from hccl_py.program.program import Program
 
@@ -62,6 +63,23 @@ class PlacedProgram(Generic[P]):
         texts = {task: self.describe(place, task[0]) for task, place in places.items()}
         lines = [f"  r{r}.s{s}.t{i} is {text}." for (r, s, i), text in texts.items() if text]
         return replace(finding, message="\n".join([finding.message, *lines[:_MOST_LINES]]))
+
+    def hang(self, where: str, error: DeadlockError) -> DeadlockError:
+        """Return the error of a program that never ends, with the places that wait, and with what
+        and for which call it was made of.
+        """
+        tasks = self.program.tasks
+        found: list[tuple[bool, str]] = []
+        for row in self.program.linked.stuck.tolist():
+            rank, index = int(tasks.rank[row]), int(tasks.index[row])
+            place = self._place(rank, int(tasks.stream[row]), index)
+            found.append((self.is_authors(place), self.describe(place, rank)))
+        found.sort(key=lambda one: one[0])  # what is written beside data waits for it, as a rule
+        lines = [f"  {text}" for _, text in found if text]
+        more = len(lines) - _MOST_LINES
+        shown = lines[:_MOST_LINES] + [f"  ... and {more} more"] * (more > 0)
+        hangs = f"{where}: Deadlock: {len(lines)} threadblocks can never go on. They wait for"
+        return error.reworded("\n".join([hangs, *shown])) if lines else error
 
     def _place(self, rank: int, stream: int, index: int) -> P:
         places = self.places[rank, stream]

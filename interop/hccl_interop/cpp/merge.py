@@ -127,7 +127,9 @@ def merged(
             "only writes over RoCE are modelled.",
             "Let the other side write, or record for --topology ascend950.",
         ) from None
-    return replace(program, executor=name, rounds=calls)
+    engines = {trace.engine for trace in ranks}
+    engine = engines.pop() if len(engines) == 1 else ""
+    return replace(program, executor=name, rounds=calls, engine=engine)
 
 
 def _sizes(

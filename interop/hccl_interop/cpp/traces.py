@@ -25,6 +25,9 @@ TASK = np.dtype(
 )
 """One task; recorder/state.hpp has the same layout."""
 
+_ENGINES = {0: "host", 1: "host", 2: "aicpu_ts", 3: "aicpu_ts"}
+"""What a program's engine is called, by CommEngine (hcomm_res_defs.h)."""
+
 _MOST_PRINTED = 1 << 14
 """Bytes of a rank's output that are shown."""
 
@@ -55,7 +58,7 @@ class Complaint:
 @dataclass
 class RankTrace:
     """One rank. `result` is the op's return value; None where the op did not return, -1 where a
-    complaint has the reason.
+    complaint has the reason. `engine` is that of its threads, "" where it acquired none.
     """
 
     rank: int
@@ -64,6 +67,7 @@ class RankTrace:
     threads: list[tuple[int, int]] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
     device_bytes: int = 0
+    engine: str = ""
     result: int | None = None
     was_run: bool = False
     printed: str = ""
@@ -136,6 +140,8 @@ def _take(
         trace.threads.append((int(rest[0]), stack(rest[1])))
     elif kind == "E":
         trace.complaints.append(Complaint(rest[0], stack(rest[1]), int(rest[2]), rest[3]))
+    elif kind == "G":
+        trace.engine = _ENGINES.get(int(rest[0]), "")
     elif kind == "D":
         trace.device_bytes = int(rest[0])
     elif kind == "END":

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hccl_py.program.program import Program
     from hccl_py.simulator.timeline import Timeline
 
-_USUAL_BYTES = 1 << 20
+_LARGEST = 1 << 60
 
 
 @dataclass(kw_only=True)
@@ -33,6 +33,10 @@ class XmlSource(Source):
     meaning: Meaning[XmlAlgorithm]
     options: ImportOptions
     is_fixed = False
+
+    def describe(self) -> str | None:
+        """Return a phrase for a call whose op is not known."""
+        return self.meaning.describe()
 
     @cached_property
     def _dtype(self) -> DataType:
@@ -60,7 +64,7 @@ class XmlSource(Source):
             self._dtype,
             self.options.reduce,
             self.options.root,
-            self._slice_bytes(cost),
+            *self._slices(cost),
             repeats=repeats,
         )
 
@@ -72,10 +76,16 @@ class XmlSource(Source):
         if any(defect.is_fatal for defect in defects_of(self.algorithm, self.meaning.op)):
             return None
         call = self.meaning.call(size, self._dtype, self.options.reduce, self.options.root)
-        return RepeatedPasses.of(self.meaning, call._replace(slice_bytes=self._slice_bytes(cost)))
+        slice_bytes, slices = self._slices(cost)
+        call = call._replace(slice_bytes=slice_bytes, slices=slices)
+        return RepeatedPasses.of(self.meaning, call)
 
-    def _slice_bytes(self, cost: CostModel | None) -> int | None:
-        return None if cost is None else cost.protocols.of(self.algorithm.protocol).slice_bytes
+    def _slices(self, cost: CostModel | None) -> tuple[int | None, int | None]:
+        """Return the bytes of the slices in which messages stream, and the most of a message."""
+        if cost is None:
+            return None, None
+        protocol = cost.protocols.of(self.algorithm.protocol)
+        return protocol.slice_bytes, protocol.slices
 
 
 class MscclImporter(Importer):
@@ -118,13 +128,15 @@ class MscclImporter(Importer):
         from hccl_interop.common.meaning import meaning_of
 
         meaning = meaning_of(algorithm, options.op)
+        usual = partial(_usual_size, algorithm, meaning, options.dtype or DataType.FP32)
         return XmlSource(
             noun=self.noun,
             name=format_path(path),
             title=title,
             ranks=algorithm.ranks,
             op_name=meaning.op,
-            usual_size=_USUAL_BYTES if options.size is None else options.size,
+            has_op=not meaning.unknown,
+            usual_size=usual() if options.size is None else options.size,
             executor=algorithm.name or self.noun,
             algorithm=algorithm,
             meaning=meaning,
@@ -155,3 +167,12 @@ class MscclImporter(Importer):
 
         text = to_xml(program, protocol=proto)
         write_file(path, text.encode("utf-8", "backslashreplace"), MSCCL)
+
+
+def _usual_size(algorithm: XmlAlgorithm, meaning: Meaning[XmlAlgorithm], dtype: DataType) -> int:
+    """Return a data size for which the runtime takes the algorithm, for calls that state none."""
+    from hccl_interop.common.meaning import usual_size
+
+    step = meaning.call(1, dtype).chunk * algorithm.chunks
+    low, high = max(algorithm.min_bytes or 0, 0), max(algorithm.max_bytes or 0, 0)
+    return usual_size(low, high or _LARGEST, step)

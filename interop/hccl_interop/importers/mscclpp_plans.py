@@ -28,6 +28,10 @@ class PlanSource(Source):
     options: ImportOptions
     is_fixed = False
 
+    def describe(self) -> str | None:
+        """Return a phrase for a call whose op is not known."""
+        return self.meaning.describe()
+
     @cached_property
     def _dtype(self) -> DataType:
         return self.options.dtype or DataType.FP32
@@ -76,18 +80,19 @@ class MscclppImporter(Importer):
 
     def _opened(self, path: str, options: ImportOptions) -> Source:
         from hccl_interop.common.meaning import meaning_of
-        from hccl_interop.mscclpp.call import usual_size
+        from hccl_interop.mscclpp.call import usual_size_of
         from hccl_interop.mscclpp.json_text import read_plan
 
         plan = read_plan(path, options.max_bytes)
         meaning = meaning_of(plan, options.op)
-        size = usual_size(plan, options.dtype or DataType.FP32)
+        size = usual_size_of(plan, options.dtype or DataType.FP32)
         return PlanSource(
             noun=self.noun,
             name=format_path(path),
             title=path,
             ranks=plan.ranks,
             op_name=meaning.op,
+            has_op=not meaning.unknown,
             usual_size=size if options.size is None else options.size,
             executor=plan.name or self.noun,
             plan=plan,

@@ -91,6 +91,14 @@ class XmlStep(NamedTuple):
         """The meaning of its type."""
         return STEP_TYPES[self.type]
 
+    def goes_on_from(self, before: XmlStep) -> bool:
+        """True if the runtime does it at once with the step before: sums of several chunks are read
+        together and stored once. Source: ROCm/rccl, msccl_parser.cc (continuationOfReductions).
+        """
+        sides = [(step.type, step.dst, step.src.buffer) for step in (before, self)]
+        is_like = self.type == "re" and sides[0] == sides[1]
+        return is_like and self.depid < 0 and not before.hasdep
+
 
 @dataclass(frozen=True)
 class ThreadBlock:
@@ -102,6 +110,16 @@ class ThreadBlock:
     channel: int
     steps: tuple[XmlStep, ...]
     line: int
+
+    def actions(self) -> Iterator[range]:
+        """Yield the steps in groups that the runtime does at once: mostly one by one."""
+        begin = 0
+        for end, before in enumerate(self.steps, 1):
+            following = self.steps[end] if end < len(self.steps) else None
+            is_more = following is not None and following.goes_on_from(before)
+            if following is None or not is_more or following.cnt != before.cnt:
+                yield range(begin, end)
+                begin = end
 
 
 @dataclass(frozen=True)

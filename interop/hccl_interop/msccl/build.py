@@ -27,7 +27,7 @@ from dataclasses import replace
 from hccl_interop.common.meaning import MscclCall
 from hccl_interop.common.places import PlacedProgram, PlacedStream
 from hccl_interop.msccl.algorithm import Gpu, Local, XmlAlgorithm
-from hccl_interop.msccl.layout import FIFO, CallLayout
+from hccl_interop.msccl.layout import FIFO, MAX_TASKS, CallLayout
 from hccl_interop.msccl.places import Edges, Place, Role, describe_place
 from hccl_interop.msccl.protocols import MessagePart
 from hccl_interop.msccl.threadblocks import BlockWriter
@@ -36,16 +36,16 @@ from hccl_py.program.builder import ProgramBuilder, TaskNote
 
 
 def build(
-    algorithm: XmlAlgorithm, call: MscclCall, *, keeps_own: bool = True
+    algorithm: XmlAlgorithm, call: MscclCall, *, keeps_own: bool = True, most: int = MAX_TASKS
 ) -> PlacedProgram[Place]:
     """Return the program of a call.
 
     The algorithm has no defects of structure (`checks.py`). ParameterError where the program would
-    be too large. Without `keeps_own`, copies that a call in place makes onto themselves are left
-    out: they change nothing.
+    have more than some `most` tasks. Without `keeps_own`, copies that a call in place makes onto
+    themselves are left out: they change nothing.
     """
     layout = CallLayout(algorithm, call, keeps_own=keeps_own)
-    layout.check_size()
+    layout.check_size(most)
     builder = _builder(layout)
     places: dict[tuple[int, int], Sequence[Place]] = {}
     for gpu in algorithm.gpus:
@@ -56,8 +56,14 @@ def build(
             BlockWriter(layout, gpu, block, stream, edges).write()
             places[gpu.id, number] = stream.places
     rounds, protocol = layout.loop.passes, algorithm.protocol
-    program = replace(builder.build(), rounds=rounds, protocol=protocol)
+    program = replace(builder.build(), rounds=rounds, protocol=protocol, has_op=layout.call.has_op)
     return PlacedProgram(program, places, describe_place, lambda p: p.role == Role.DEPENDENCY)
+
+
+def place_of_call(algorithm: XmlAlgorithm, call: MscclCall) -> str:
+    """Return the place of an algorithm and the data size of a call, as errors name them."""
+    size = call.chunk * algorithm.chunks
+    return f"{algorithm.source(algorithm.line)} at {size} bytes"
 
 
 def _main(layout: CallLayout, gpu: Gpu, main: PlacedStream[Place]) -> PlacedStream[Place]:
@@ -85,9 +91,8 @@ def _builder(layout: CallLayout) -> ProgramBuilder:
         title += ", also in place"
     executor = f"{title}: {algorithm.name}" if algorithm.name else title
     builder = ProgramBuilder(op, algorithm.ranks, executor, notify_names=layout.signals.names)
-    inputs, outputs = make_operator(op.name).user_bytes(op, algorithm.ranks)
-    builder.buffer("IN", inputs.tolist())
-    builder.buffer("OUT", outputs.tolist())
+    for buffer, sizes in zip(("IN", "OUT"), _user_bytes(layout), strict=True):
+        builder.buffer(buffer, sizes)
     if any(gpu.s_chunks for gpu in algorithm.gpus) or any(
         (step.form.src and step.src.buffer == "s") or (step.form.dst and step.dst.buffer == "s")
         for *_, step in algorithm.steps()
@@ -105,3 +110,13 @@ def _builder(layout: CallLayout) -> ProgramBuilder:
             exports={name.receiver: [FIFO]},
         )
     return builder
+
+
+def _user_bytes(layout: CallLayout) -> tuple[list[int], list[int]]:
+    """Return the bytes of IN and OUT by rank; as many as their chunks where no op says them."""
+    algorithm, call = layout.algorithm, layout.call
+    if not call.has_op:
+        chunks = [(gpu.i_chunks, gpu.o_chunks) for gpu in algorithm.gpus]
+        return [i * call.chunk for i, _ in chunks], [o * call.chunk for _, o in chunks]
+    inputs, outputs = make_operator(call.op.name).user_bytes(call.op, algorithm.ranks)
+    return inputs.tolist(), outputs.tolist()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from hccl_interop.common.defects import Defect
 from hccl_interop.msccl.algorithm import Connection, Gpu, ThreadBlock, XmlAlgorithm, XmlStep
@@ -112,6 +112,14 @@ def _of_block(algorithm: XmlAlgorithm, gpu: Gpu, block: ThreadBlock) -> Iterator
         yield Defect(_LIMIT, own, block.line, message, "Channels count from 0.")
     for position, step in enumerate(block.steps):
         yield from _of_step(gpu, block, position, step)
+    for before, step in pairwise(block.steps):
+        if step.goes_on_from(before) and step.cnt != before.cnt:
+            message = (
+                f"The step {step.s} (re) of threadblock {block.id} of GPU {gpu.id} adds {step.cnt} "
+                f"chunks to where the step before adds {before.cnt}: the runtime does both at "
+                f"once, with {step.cnt}."
+            )
+            yield Defect(_LIMIT, own, step.line, message, "Give both the same cnt.")
 
 
 def _of_step(gpu: Gpu, block: ThreadBlock, position: int, step: XmlStep) -> Iterator[Defect]:

@@ -15,7 +15,7 @@ from hccl_interop.common.defects import findings_of
 from hccl_interop.common.meaning import Meaning, MscclCall
 from hccl_interop.common.places import PlacedProgram
 from hccl_interop.msccl.algorithm import XmlAlgorithm
-from hccl_interop.msccl.build import build
+from hccl_interop.msccl.build import build, place_of_call
 from hccl_interop.msccl.checks import defects_of
 from hccl_interop.msccl.places import Place
 from hccl_interop.msccl.repetition import RepeatedPasses
@@ -32,17 +32,19 @@ def import_algorithm(
     reduce: ReduceOp | None = None,
     root: int | None = None,
     slice_bytes: int | None = None,
+    slices: int | None = None,
     *,
     repeats: bool = False,
 ) -> Imported:
     """Return a call of an algorithm whose data has `size` bytes, as a program.
 
     `size` is rounded up to whole chunks of whole elements. With `slice_bytes` a message is written,
-    received and sent on slice by slice. What would be too large a program has a `repetition`
-    where `repeats`. ParameterError where not, and for a reduce op or a root that the op does not
-    have.
+    received and sent on slice by slice, in at most so many `slices`. What would be too large a
+    program has a `repetition` where `repeats`. ParameterError where not, and for a reduce op or a
+    root that the op does not have.
     """
-    call = meaning.call(size, dtype, reduce, root)._replace(slice_bytes=slice_bytes)
+    call = meaning.call(size, dtype, reduce, root)
+    call = call._replace(slice_bytes=slice_bytes, slices=slices)
     defects = tuple(defects_of(algorithm, meaning.op))
     findings = partial(findings_of, defects, algorithm)
     if any(defect.is_fatal for defect in defects):
@@ -54,8 +56,10 @@ def import_algorithm(
         algorithm.file,
         built.program,
         findings,
-        notes=tuple(_notes(algorithm, call, repetition, built.program)),
+        notes=(*meaning.notes, *_notes(algorithm, call, repetition, built.program)),
         cases=partial(_placements, meaning, written, built),
+        unknown=meaning.unknown,
+        hang=partial(built.hang, place_of_call(algorithm, call)),
     )
 
 
@@ -66,9 +70,9 @@ def _placements(
     two.
     """
     algorithm = meaning.algorithm
-    if algorithm.outofplace or not algorithm.inplace:
+    if algorithm.outofplace or not algorithm.inplace or meaning.unknown:
         yield ProgramCase(built.program, built.explained)
-    if algorithm.inplace:
+    if algorithm.inplace and not meaning.unknown:
         op = replace(call.op, in_place=meaning.placement)
         within = build(algorithm, call._replace(op=op), keeps_own=False)
         name = "in place" if algorithm.outofplace else ""

@@ -21,6 +21,10 @@ FIFO = "FIFO"
 """The buffer in which a rank receives."""
 
 MAX_TASKS = 1 << 18
+"""Tasks of a program up to which all passes are written out."""
+
+MAX_TIMED = 1 << 20
+"""Tasks of the passes that stand for all others."""
 
 
 @dataclass
@@ -55,10 +59,14 @@ class CallLayout:
         self.fifo_bytes = self._laid_out()
 
     def slices(self, size: int) -> list[tuple[int, int]]:
-        """Return offset and length of the slices of a message, in bytes."""
-        unit = self.call.op.unit
-        each = size if self.call.slice_bytes is None else self.call.slice_bytes // unit * unit
-        each = max(each, unit)
+        """Return offset and length of the slices of a message, in bytes: as small as `slice_bytes`,
+        where there are no more than `slices` then.
+        """
+        unit, call = self.call.op.unit, self.call
+        each = call.slice_bytes or (1 if call.slices else size)
+        if call.slices:
+            each = max(each, -(-size // call.slices) + unit - 1)
+        each = max(each // unit * unit, unit)
         return [(at, min(each, size - at)) for at in range(0, size, each)] or [(0, size)]
 
     def _fifos(self) -> dict[Connection, Fifo]:
@@ -80,13 +88,13 @@ class CallLayout:
             fifo.slot_bytes = max(fifo.slot_bytes, most * largest)
         return fifos
 
-    def check_size(self) -> None:
+    def check_size(self, most: int) -> None:
         """Refuse calls that are too large to be written out, before they are."""
-        if not self.fits(MAX_TASKS):
+        if not self.fits(most):
             passes = self.loop.passes
             raise ParameterError(
                 f"{self.algorithm.source(self.algorithm.line)}: {passes} passes of the algorithm "
-                f"make some {self._tasks:,} tasks, at most {MAX_TASKS:,} are written out.",
+                f"make some {self._tasks:,} tasks, at most {most:,} are written out.",
                 "Give a smaller -b: every pass does the same on other bytes.",
             )
 
@@ -105,11 +113,22 @@ class CallLayout:
     @property
     def _tasks(self) -> int:
         """The number of tasks of all passes, about."""
-        message = 2 + 4 * self.signals.slices
         steps = sum(
-            2 + message * -(-step.cnt // self.loop.at_once) for *_, step in self.algorithm.steps()
+            2 * (step.depid >= 0) + self._per_message(step) * -(-step.cnt // self.loop.at_once)
+            for *_, step in self.algorithm.steps()
         )
         return steps * self.loop.passes
+
+    def _per_message(self, step: XmlStep) -> int:
+        """Return the tasks of a message of a step at the most: credits, and signals and moves of
+        every slice.
+        """
+        form = step.form
+        if not (form.receives or form.sends):
+            return step.type != "nop"
+        signals = form.receives + form.sends
+        moves = form.reduces + form.sends + (form.receives and form.dst)
+        return signals + (signals + moves) * self.signals.slices
 
     def _laid_out(self) -> list[int]:
         """Put the FIFOs of every rank one behind the other; return the bytes of all of them."""

@@ -8,6 +8,8 @@ Every pass does the same on other bytes, so a few of them say what all do:
               be under way then, show what any of them does wrong.
     times     Where passes come to a steady state (`simulator/steady.py`), the others take what
               these take; where they do not, more are written out, as many as there is room for.
+              Then the average of the later ones stands for others, where it stays the same.
+              Messages that stream come in larger slices where their own leave no room.
 
 A shorter call has the same first passes and the same last one, which may be a part of a pass.
 """
@@ -15,16 +17,16 @@ A shorter call has the same first passes and the same last one, which may be a p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, lcm
 from typing import TYPE_CHECKING
 
 from hccl_interop.common.meaning import Meaning, MscclCall
 from hccl_interop.msccl.algorithm import XmlAlgorithm
-from hccl_interop.msccl.build import build
-from hccl_interop.msccl.layout import MAX_TASKS, CallLayout
+from hccl_interop.msccl.build import build, place_of_call
+from hccl_interop.msccl.layout import MAX_TASKS, MAX_TIMED, CallLayout
 from hccl_py.call.ops import OPS
-from hccl_py.errors import ParameterError
+from hccl_py.errors import DeadlockError, ParameterError
 from hccl_py.program.program import Program
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class RepeatedTimes:
     """The time of a call: `program` has the `written` passes that were timed, `passes` and `tasks`
-    count those of the call.
+    count those of the call. `slice_bytes` are those of its slices where they are larger than those
+    of the call. `spread` is by how much passes differ where their average stands for others.
     """
 
     program: Program
@@ -42,6 +45,8 @@ class RepeatedTimes:
     passes: int
     written: int
     tasks: int
+    slice_bytes: int | None = None
+    spread: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -85,27 +90,61 @@ class RepeatedPasses:
         simulated: Callable[[Program], Timeline],
         *,
         shares_links: bool,
-        most: int = MAX_TASKS,
+        most: int = MAX_TIMED,
     ) -> RepeatedTimes:
         """Return the time of the call by a simulation in which tasks share links, or do not;
         ParameterError where its passes are not steady before there are more than `most` tasks.
         """
-        from hccl_py.simulator.steady import steady_state  # checks need no simulator
+        from hccl_py.simulator.steady import average_pass, steady_state  # checks need none
 
-        least = 2 * self.step + 4 * self.depth + 4
+        least, sliced = 2 * self.step + 4 * self.depth + 4, self
+        unsteady: Timeline | None = None
         while True:
-            call = self._shorter(least)
-            layout = CallLayout(self.meaning.algorithm, call, keeps_own=True)
-            if not layout.fits(most):
-                raise self._unsteady(least // 2)
-            timeline = simulated(build(self.meaning.algorithm, call).program)
-            left = self.passes - timeline.program.rounds
-            if not left:
-                return self._repeated(timeline, timeline.total_us)
-            state = steady_state(timeline, self.step, self.depth, shares_links=shares_links)
-            if state is not None:
-                return self._repeated(timeline, state.total_us(left // self.step))
-            least *= 2
+            layout = CallLayout(self.meaning.algorithm, sliced._shorter(least), keeps_own=True)
+            if layout.fits(most):
+                timeline = sliced._timeline(layout.call, simulated, most)
+                left = self.passes - timeline.program.rounds
+                if not left:
+                    return sliced._repeated(timeline, timeline.total_us, self.call)
+                state = steady_state(timeline, self.step, self.depth, shares_links=shares_links)
+                if state is not None:
+                    total_us = state.total_us(left // self.step)
+                    return sliced._repeated(timeline, total_us, self.call)
+                least, unsteady = 2 * least, timeline
+            elif unsteady is None and least > self._fewest:
+                least = self._fewest
+            elif unsteady is not None and (of_one := average_pass(unsteady, self.depth)):
+                left = self.passes - unsteady.program.rounds
+                total_us = unsteady.total_us + left * of_one.us
+                return sliced._repeated(unsteady, total_us, self.call, of_one.spread)
+            elif coarser := sliced._coarser(layout):
+                sliced, unsteady = coarser, None
+            else:
+                raise self._unsteady(unsteady, layout, most)
+
+    def _timeline(
+        self, call: MscclCall, simulated: Callable[[Program], Timeline], most: int
+    ) -> Timeline:
+        """Time a shorter call; DeadlockError with the places of the algorithm where it hangs."""
+        built = build(self.meaning.algorithm, call, most=most)
+        try:
+            return simulated(built.program)
+        except DeadlockError as error:
+            where = place_of_call(self.meaning.algorithm, self.call)
+            raise built.hang(where, error) from None
+
+    @property
+    def _fewest(self) -> int:
+        """The fewest passes in which a steady state may show."""
+        return self.step + 2 * self.depth + 3
+
+    def _coarser(self, layout: CallLayout) -> RepeatedPasses | None:
+        """Return the call with slices of twice the size; None where messages are whole."""
+        if layout.signals.slices == 1:
+            return None
+        largest = max(fifo.slot_bytes for fifo in layout.fifos.values())
+        twice = 2 * max(length for _, length in layout.slices(largest))
+        return replace(self, call=self.call._replace(slice_bytes=twice))
 
     def _shorter(self, least: int) -> MscclCall:
         """Return the call of at least so many passes that ends as this one does."""
@@ -115,20 +154,27 @@ class RepeatedPasses:
         chunk = self.call.chunk - (self.passes - passes) * layout.loop.limit
         root = op.root if OPS[op.name].rooted else None
         call = self.meaning.call(chunk * chunks, op.dtype, op.reduce, root)
-        return call._replace(slice_bytes=self.call.slice_bytes)
+        return call._replace(slice_bytes=self.call.slice_bytes, slices=self.call.slices)
 
-    def _repeated(self, timeline: Timeline, total_us: float) -> RepeatedTimes:
+    def _repeated(
+        self, timeline: Timeline, total_us: float, asked: MscclCall, spread: float = 0.0
+    ) -> RepeatedTimes:
         program = timeline.program
         tasks, left = program.tasks, self.passes - program.rounds
         number = tasks.table.round[tasks.instruction]
         of_a_pass = int((number == program.rounds - 2 - self.depth).sum())
         count = program.task_count + left * of_a_pass
-        return RepeatedTimes(program, total_us, self.passes, program.rounds, count)
+        mine = self.call.slice_bytes
+        coarser = None if mine == asked.slice_bytes else mine
+        written = program.rounds
+        return RepeatedTimes(program, total_us, self.passes, written, count, coarser, spread)
 
-    def _unsteady(self, passes: int) -> ParameterError:
+    def _unsteady(self, timed: Timeline | None, layout: CallLayout, most: int) -> ParameterError:
         algorithm = self.meaning.algorithm
+        why = "" if timed is None else f"the first {timed.program.rounds} come to no steady state"
+        if timed is None:
+            why = f"{layout.loop.passes} make more than {most:,} tasks, and fewer say nothing"
         return ParameterError(
-            f"{algorithm.source(algorithm.line)}: of {self.passes} passes of the algorithm the "
-            f"first {passes} come to no steady state.",
+            f"{algorithm.source(algorithm.line)}: of {self.passes} passes of the algorithm {why}.",
             "Give a smaller -b, up to which all passes are written out.",
         )

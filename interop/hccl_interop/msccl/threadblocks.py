@@ -48,9 +48,10 @@ class BlockWriter:
         if self._from is not None and any(s.form.receives for s in self._block.steps):
             for number in range(min(self._layout.protocol.slots, self._credits)):
                 self._credit(-1, number, NO_NOTE)
+        actions = list(self._block.actions())
         for number in range(self._layout.loop.passes):
-            for position, step in enumerate(self._block.steps):
-                self._step(number, position, step)
+            for action in actions:
+                self._action(number, action)
         self._stream.at(fork).local_post(0, self._stream.stream.number - 1)
 
     @property
@@ -59,26 +60,34 @@ class BlockWriter:
         assert self._from is not None
         return self._from.sent * self._layout.loop.passes
 
-    def _step(self, number: int, position: int, step: XmlStep) -> None:
-        note = TaskNote(step.form.label, self._layout.algorithm.source(step.line), number)
-        place = Place(Role.DEPENDENCY, self._block, position)
-        wait = self._edges.waits[self._block.id].get(position)
+    def _action(self, number: int, action: range) -> None:
+        """Write steps that the runtime does at once: the first one waits for others, and the last
+        one lets others go on.
+        """
+        first, last = action[0], action[-1]
+        wait = self._edges.waits[self._block.id].get(first)
         if wait is not None:
             index = 1 + number * self._counts[self._block.id] + wait
-            self._stream.at(place).local_wait(index, note)
-        if step.type != "nop":
-            for piece in self._layout.loop.pieces(step.cnt):
-                self._piece(number, position, step, piece, note)
-        for stream, wait in self._edges.posts[self._block.id].get(position, ()):
+            place = Place(Role.DEPENDENCY, self._block, first)
+            self._stream.at(place).local_wait(index, self._note(number, first))
+        head = self._block.steps[first]
+        for piece in self._layout.loop.pieces(head.cnt) if head.type != "nop" else ():
+            for position in action:
+                self._piece(number, position, piece, goes_on=position > first)
+        for stream, wait in self._edges.posts[self._block.id].get(last, ()):
             index = 1 + number * self._waits_of[stream] + wait
-            self._stream.at(place).local_post(stream, index, note)
+            place = Place(Role.DEPENDENCY, self._block, last)
+            self._stream.at(place).local_post(stream, index, self._note(number, last))
 
-    def _piece(
-        self, number: int, position: int, step: XmlStep, piece: MessagePart, note: TaskNote
-    ) -> None:
+    def _note(self, number: int, position: int) -> TaskNote:
+        step = self._block.steps[position]
+        return TaskNote(step.form.label, self._layout.algorithm.source(step.line), number)
+
+    def _piece(self, number: int, position: int, piece: MessagePart, *, goes_on: bool) -> None:
         """Write what a step does with one message, slice after slice: what has come is sent on
-        before the next slice is there.
+        before the next slice is there. A step that `goes_on` is one with the step before.
         """
+        step, note = self._block.steps[position], self._note(number, position)
         form, size = step.form, self._layout.loop.part(number)[1] * piece.chunks
         is_message = form.receives or form.sends
         slices = self._layout.slices(size) if is_message else [(0, size)]
@@ -90,7 +99,8 @@ class BlockWriter:
             if form.sends and not part:
                 self._signal(Role.CREDIT, position, self._sent, note, outgoing=True)
             source, target = (_within(side, begin, length) for side in (src, dst))
-            self._move(position, self._moves(step, source, target, begin, length), note)
+            moves = self._moves(step, source, target, begin, length)
+            self._move(position, moves, note, joined=goes_on)
             if form.sends:
                 self._signal(Role.DATA, position, self._sent, note, outgoing=True, part=part)
         self._sent += form.sends
@@ -100,11 +110,12 @@ class BlockWriter:
                 self._credit(position, following, note)
             self._received += 1
 
-    def _move(self, position: int, moves: Iterator[_Move], note: TaskNote) -> None:
-        """Write the tasks that move a slice: one step of a threadblock."""
+    def _move(self, position: int, moves: Iterator[_Move], note: TaskNote, *, joined: bool) -> None:
+        """Write the tasks that move a slice: one step of a threadblock, or more of what is done at
+        once with the step before.
+        """
         receives = self._block.steps[position].form.receives
         place = self._message(Role.MOVE, position, outgoing=not receives)
-        joined = False
         for kind, src, dst in moves:
             if kind is TaskKind.COPY and self._layout.drops(self._rank, src, dst):
                 continue

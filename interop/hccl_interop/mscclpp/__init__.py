@@ -8,7 +8,7 @@ imported.report().ok
 """
 
 from hccl_interop.common.meaning import Meaning, meaning_of
-from hccl_interop.mscclpp.call import call_of, usual_size
+from hccl_interop.mscclpp.call import call_of, usual_size_of
 from hccl_interop.mscclpp.imported import import_plan
 from hccl_interop.mscclpp.json_text import MSCCLPP, is_plan, is_plan_file, plan_from, read_plan
 from hccl_interop.mscclpp.plan import ExecutionPlan
@@ -24,5 +24,5 @@ __all__ = [
     "meaning_of",
     "plan_from",
     "read_plan",
-    "usual_size",
+    "usual_size_of",
 ]

@@ -50,5 +50,6 @@ def build(
         protocol=plan.protocol,
         counts_posts=True,
         alternating=layout.alternating(),
+        has_op=call.has_op,
     )
     return PlacedProgram(program, places, PlanPlace.words, PlanPlace.is_authors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import lcm
 from typing import NamedTuple
 
-from hccl_interop.common.meaning import Meaning
+from hccl_interop.common.meaning import Meaning, MscclCall, usual_size
 from hccl_interop.mscclpp.plan import ExecutionPlan
 from hccl_interop.mscclpp.sizes import RankSizes
 from hccl_py.call.op_param import OpParam
@@ -14,15 +14,14 @@ from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import ParameterError
 from hccl_py.operators import make_operator
 
-_USUAL = 1 << 20
-
 
 class PlanCall(NamedTuple):
-    """The op's parameters, and the chunks of every rank."""
+    """The op's parameters, and the chunks of every rank. Without `has_op` the op is not known."""
 
     plan: ExecutionPlan
     op: OpParam
     sizes: tuple[RankSizes, ...]
+    has_op: bool = True
 
     @property
     def message_bytes(self) -> int:
@@ -52,23 +51,29 @@ def call_of(
             "Leave -o/--reduce-op out: reduce_op of the operations says it.",
         )
     given = reduce if reduce is not None else (own if OPS[meaning.op].reduces else None)
-    op = meaning.call(_rounded(plan, size, dtype), dtype, given, root).op
-    inputs, outputs = make_operator(op.name).user_bytes(op, plan.ranks)
+    call = meaning.call(_rounded(plan, size, dtype), dtype, given, root)
     sizes = (
-        RankSizes(plan, gpu, int(inputs[rank]), int(outputs[rank]))
-        for rank, gpu in enumerate(plan.gpus)
+        RankSizes(plan, gpu, *sizes)
+        for gpu, sizes in zip(plan.gpus, _user_bytes(plan, call), strict=True)
     )
-    return PlanCall(plan, op, tuple(sizes))
+    return PlanCall(plan, call.op, tuple(sizes), call.has_op)
 
 
-def usual_size(plan: ExecutionPlan, dtype: DataType) -> int:
+def _user_bytes(plan: ExecutionPlan, call: MscclCall) -> list[tuple[int, int]]:
+    """Return the bytes of input and output by rank; those of their chunks where no op says them."""
+    if not call.has_op:
+        chunks = [(gpu.input_chunks, gpu.output_chunks) for gpu in plan.gpus]
+        cuts = [of if any(of) else (gpu.cut, 0) for of, gpu in zip(chunks, plan.gpus, strict=True)]
+        return [(i * call.chunk, o * call.chunk) for i, o in cuts]
+    inputs, outputs = make_operator(call.op.name).user_bytes(call.op, plan.ranks)
+    return list(zip(inputs.tolist(), outputs.tolist(), strict=True))
+
+
+def usual_size_of(plan: ExecutionPlan, dtype: DataType) -> int:
     """Return the data size of a call that states none: 1 MiB, or the nearest of the sizes for which
     the plan is.
     """
-    size = max(plan.min_bytes, min(_USUAL, plan.max_bytes))
-    step = _step(plan, dtype)
-    rounded = _rounded(plan, size, dtype)
-    return rounded - step if plan.max_bytes < rounded and step < rounded else rounded
+    return usual_size(plan.min_bytes, plan.max_bytes, _step(plan, dtype))
 
 
 def _reduction(plan: ExecutionPlan) -> ReduceOp:

@@ -16,7 +16,7 @@ from hccl_interop.common.defects import Defect, findings_of
 from hccl_interop.common.meaning import Meaning
 from hccl_interop.common.places import PlacedProgram
 from hccl_interop.mscclpp.build import build
-from hccl_interop.mscclpp.call import call_of, usual_size
+from hccl_interop.mscclpp.call import call_of, usual_size_of
 from hccl_interop.mscclpp.checks import defects_of_call, defects_of_steps
 from hccl_interop.mscclpp.operations import FORMS
 from hccl_interop.mscclpp.places import PlanPlace
@@ -44,7 +44,7 @@ def import_plan(
     plan is for. ParameterError for a call that is too large to be written out, and for a reduce op
     or a root that it does not have.
     """
-    size = usual_size(plan, dtype) if size is None else size
+    size = usual_size_of(plan, dtype) if size is None else size
     call = call_of(plan, meaning, size, dtype, reduce, root)
     defects = [*structure_of(call)]
     if defects:
@@ -54,7 +54,15 @@ def import_plan(
     built = build(call, steps)
     findings = partial(_findings, plan, defects)
     explain = partial(_explained, built)
-    return Imported(plan.file, built.program, findings, tuple(_notes(plan)), explain)
+    return Imported(
+        plan.file,
+        built.program,
+        findings,
+        notes=(*meaning.notes, *_notes(plan)),
+        explain=explain,
+        unknown=meaning.unknown,
+        hang=partial(built.hang, f"{plan.file} at {call.message_bytes} bytes"),
+    )
 
 
 def _findings(plan: ExecutionPlan, defects: Sequence[Defect]) -> tuple[Finding, ...]:

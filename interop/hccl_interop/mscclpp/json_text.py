@@ -115,9 +115,6 @@ class _PlanReader:
             hint = "Every rank has one."
             raise defect("gpus", f"1 to {MAX_GPUS} GPUs", str(len(gpus)), hint)
         found = tuple(self._gpu(at("gpus", k), gpu, len(gpus)) for k, gpu in enumerate(gpus))
-        if not max(found[0].input_chunks, found[0].output_chunks):
-            hint = "One of the two says into how many chunks data is cut."
-            raise defect("gpus[0]", "input_chunks or output_chunks above 0", "0 and 0", hint)
         return ExecutionPlan(
             file=self._file,
             name=model.name,

@@ -123,6 +123,11 @@ class PlanGpu:
     remotes: tuple[RemotePlanBuffer, ...]
     semaphores: tuple[int, ...]
 
+    @property
+    def cut(self) -> int:
+        """Into how many chunks data is cut where only scratch has some."""
+        return max(1, self.scratch_chunks)
+
     def peer(self, block: PlanBlock, kind: str, channel: int) -> int:
         """Return the rank that a threadblock's channel leads to."""
         return self.peers[kind][block.channels[kind][channel]]
@@ -169,8 +174,8 @@ class ExecutionPlan:
 
     @property
     def chunks(self) -> int:
-        """Into how many chunks the larger one of input and output is cut."""
-        return max(self.gpus[0].input_chunks, self.gpus[0].output_chunks)
+        """Into how many chunks the larger one of input and output is cut; or else scratch."""
+        return max(self.gpus[0].input_chunks, self.gpus[0].output_chunks) or self.gpus[0].cut
 
     @cached_property
     def reduces(self) -> tuple[tuple[PlanGpu, PlanBlock, PlanOp], ...]:

@@ -28,9 +28,9 @@ class RankSizes(NamedTuple):
     @property
     def _cut(self) -> tuple[int, int]:
         """The bytes that are cut, and into how many chunks."""
-        if self.gpu.input_chunks:
-            return self.inputs, self.gpu.input_chunks
-        return self.outputs, max(1, self.gpu.output_chunks)
+        if self.gpu.output_chunks and not self.gpu.input_chunks:
+            return self.outputs, self.gpu.output_chunks
+        return self.inputs, self.gpu.input_chunks or self.gpu.cut
 
     def _split(self, size: int, index: int, parts: int) -> int:
         """Return the offset of a part of so many bytes: the first parts take the rest."""

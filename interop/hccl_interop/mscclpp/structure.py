@@ -64,10 +64,7 @@ def _of_sizes(call: PlanCall) -> Iterator[Defect]:
             message = f"GPU {gpu.id} has a buffer of 4 GiB or more: offsets have 32 bits."
             yield _fatal((gpu.id,), gpu.line, message, "Give a smaller -b.")
         chunks = [gpu.input_chunks, gpu.output_chunks]
-        if not any(chunks):
-            message = f"GPU {gpu.id} has neither input_chunks nor output_chunks."
-            yield _fatal((gpu.id,), gpu.line, message, "One says into how many chunks data is cut.")
-        elif all(chunks) and sizes.inputs * chunks[1] != sizes.outputs * chunks[0]:
+        if all(chunks) and sizes.inputs * chunks[1] != sizes.outputs * chunks[0]:
             message = (
                 f"GPU {gpu.id} cuts {sizes.inputs} bytes of input into {chunks[0]} chunks and "
                 f"{sizes.outputs} of output into {chunks[1]}: these are not alike."

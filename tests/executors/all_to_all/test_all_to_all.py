@@ -32,7 +32,7 @@ PODS = topology_of(superpods=2, servers=1, devices=3, preset="atlas-900-a3")
 HIERARCHICAL = (RunAlltoAllVStaged, RunAlltoAllVTwoLevelPipeline)
 CONTINUOUS = (RunAlltoAllVContinuousPipeline, RunAlltoAllVPipelineFor91093)
 FAMILY = (*EVERYWHERE, RunAlltoAllVFor310PExecutor, *HIERARCHICAL, *CONTINUOUS)
-THROUGH_CCL = (RunAlltoAllDirectFullmesh, *CONTINUOUS)
+
 OP = OpParam("all_to_all", 1000, DataType.FP32)
 
 
@@ -57,7 +57,7 @@ def crossing(program: Program, topology: Topology) -> npt.NDArray[Any]:
 def test_any_amounts(executor: type[Any], data: st.DataObject) -> None:
     layouts = [t for t in (*EVEN, *UNEVEN, DUO, PODS) if executor().suits(OP, t)]
     topology = data.draw(st.sampled_from(layouts))
-    modes = [Mode.OP_BASE] if executor in THROUGH_CCL else list(Mode)
+    modes = [Mode.OP_BASE] if executor in CONTINUOUS else list(Mode)
     op = data.draw(exchanges(topology.size, names=ops_of(executor()), modes=modes))
     judged(executor(), op, topology, data.draw(st.sampled_from([1 << 20, SMALL_CCL])))
 
@@ -68,7 +68,7 @@ def test_hierarchies_refuse_uneven_servers(executor: type[Any]) -> None:
     assert "equal sizes" in repr(verdict)
 
 
-@pytest.mark.parametrize("executor", THROUGH_CCL)
+@pytest.mark.parametrize("executor", CONTINUOUS)
 def test_what_works_through_ccl_buffers_takes_no_graph(executor: type[Any]) -> None:
     op = OpParam("all_to_all", 4, DataType.FP32, mode=Mode.GRAPH)
     assert "op-base mode only" in repr(executor().suits(op, topology_of(4)))
@@ -182,7 +182,6 @@ def test_the_pipeline_hides_the_exchange_inside_servers() -> None:
     [
         RunAlltoAllVFullMesh,
         RunAlltoAllVStaged,
-        RunAlltoAllVTwoLevelPipeline,
         RunAlltoAllDirectFullmesh,
     ],
 )
@@ -191,6 +190,14 @@ def test_many_ranks_record_together(executor: type[Any]) -> None:
     for name in ("all_to_all", "all_to_all_v"):
         op = make_operator(name).variants()[0](OpParam(name, 50, DataType.FP32), 64)
         assert len(program_of(executor(), topology, op).batches) == 1
+
+
+def test_equal_devices_of_servers_record_the_two_level_pipeline_together() -> None:
+    """The stream for other servers is that of the device's own number."""
+    topology = topology_of(64)
+    op = make_operator("all_to_all").variants()[0](OpParam("all_to_all", 50, DataType.FP32), 64)
+    program = program_of(RunAlltoAllVTwoLevelPipeline(), topology, op)
+    assert len(program.batches) == topology.servers[0] == 8
 
 
 def test_the_continuous_pipeline_takes_a_turn_more_for_each_piece_of_a_block() -> None:

@@ -31,8 +31,8 @@ def tasks_of(program: Program, kind: TaskKind) -> int:
     ],
 )
 def test_every_chunk_goes_over_one_link(executor: Any, copies: int, reduces: int) -> None:
-    program = scattered(executor, ranks=8)
-    assert moves(program) == ([7] * 8, [7 * 4000] * 8)
+    program = scattered(executor, ranks=7)
+    assert moves(program) == ([6] * 7, [6 * 4000] * 7)
     assert tasks_of(program, TaskKind.COPY) == copies
     assert tasks_of(program, TaskKind.REDUCE) == reduces
     assert len(program.batches) == 1

@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from hccl_interop.cpp import CppCall, CustomOp, find_project
 from hccl_interop.cpp.build import INCLUDE
@@ -22,6 +23,30 @@ from hccl_py.program.program import Program
 from tests.interop.cpp.kit import builder, compiler
 
 BUFFER = 400 << 20
+
+FROZEN = Path(__file__).parent / "exported"
+"""Files of exported projects that were looked at; `python -m tests.interop.cpp.exporting` writes
+them anew.
+"""
+
+SHOWN: dict[str, tuple[str, dict[str, object], str]] = {
+    "all_reduce_kernel.cc": (
+        "AllReduceMeshSmallCountExecutor",
+        {"devices": 4},
+        "op_kernel_aicpu/exec_op.cc",
+    ),
+    "ring_kernel.cc": (
+        "AllReduceRing",
+        {"servers": 2, "devices": 4},
+        "op_kernel_aicpu/exec_op.cc",
+    ),
+    "all_gather_host.cc": (
+        "AllGatherMeshGraphExecutor",
+        {"servers": 2, "devices": 2, "mode": "graph"},
+        "op_host/all_gather.cc",
+    ),
+}
+"""Of each frozen file the executor, its ranks, and its path in the project."""
 
 
 @dataclass(frozen=True)
@@ -109,3 +134,18 @@ def export(
 
     project = export_project(record, op.count, request.topology, BUFFER, "--ranks 4")
     return Export(request, op, project)
+
+
+def shown() -> dict[str, str]:
+    """Return the texts of the frozen files as the exporter writes them now."""
+    made: dict[str, str] = {}
+    for name, (executor, ranks, path) in SHOWN.items():
+        options: dict[str, Any] = ranks
+        made[name] = export(executor, **options).project.files[path]
+    return made
+
+
+if __name__ == "__main__":
+    FROZEN.mkdir(exist_ok=True)
+    for name, text in shown().items():
+        (FROZEN / name).write_text(text, "utf-8")

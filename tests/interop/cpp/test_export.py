@@ -11,7 +11,7 @@ from hccl_interop.cpp.export import CAN_EXPORT
 from hccl_py.enums import TaskKind
 from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.plugins.discovery import installed_executors
-from tests.interop.cpp.exporting import Export, export, op_of
+from tests.interop.cpp.exporting import FROZEN, Export, export, op_of, shown
 
 RING = (
     "    for (uint32_t step = 0; step < kRanks - 1; ++step) {\n",
@@ -48,6 +48,21 @@ def test_a_recording_is_the_program(name: str) -> None:
     made = export(name, **HANDFUL[name])  # type: ignore[arg-type]
     assert made.difference() is None
     assert made.warnings() == ""
+
+
+def test_files_are_those_that_were_looked_at() -> None:
+    written = shown()
+    assert {path.name for path in FROZEN.iterdir()} == written.keys()
+    for name, text in written.items():
+        assert text == (FROZEN / name).read_text("utf-8"), (
+            f"exported/{name}: `python -m tests.interop.cpp.exporting` writes anew; look at it"
+        )
+
+
+def test_user_memory_bounds_no_size_and_the_buffer_does() -> None:
+    """400 MiB for each of 4 ranks, of 4 bytes each, however little of it is used."""
+    made = export("AllGatherMeshGraphExecutor", servers=2, devices=2, mode="graph")
+    assert (made.project.least, made.project.most) == (1, 400 << 20)
 
 
 PLACES = (

@@ -12,6 +12,7 @@ import pytest
 import hccl_py as hccl
 from hccl_interop.msccl import algorithms_from, import_algorithm, meaning_of
 from hccl_interop.msccl.protocols import PROTOCOLS, ChunkLoop
+from hccl_py.clocks.cost import CostModel
 from hccl_py.enums import DataType, InPlace, ReduceOp, TaskKind
 from hccl_py.errors import HcclError, ParameterError
 from hccl_py.importers import Imported
@@ -116,7 +117,7 @@ def test_fifo_of_eight_holds_them() -> None:
 def test_every_message_pays_alpha_once() -> None:
     program = imported(ring_all_reduce(4), 16).require()
     topology = hccl.topology_of(ranks=4)
-    total = simulate(program, topology).total_us
+    total = simulate(program, topology, CostModel.of("study")).total_us
     assert 60 < total < 61  # 2·(4 - 1) messages one after the other, α of 10 µs each
 
 
@@ -192,15 +193,98 @@ def test_meaning_by_name(coll: str, name: str, op: str) -> None:
     assert meaning_of(algorithm).op == op
 
 
-def test_meaning_that_nobody_says() -> None:
-    xml = ring_all_reduce(2)
+def test_without_a_meaning_all_but_results_is_judged() -> None:
+    xml = sums_in_scratch(2)
+    xml.attributes |= {"coll": "custom", "name": "mine"}
+    found = imported(xml, 1 << 10)
+    assert not found.require().has_op
+    report = found.report()
+    assert report.ok
+    assert report.notes == (
+        "The op is open: the collective is 'custom'; --op OP states it, or --op FILE.json with the "
+        "op's object, amounts in chunks.",
+        "Results were not judged: what the program is to compute is not known.",
+    )
+    xml.tbs[1].steps[1].dep = (-1, -1)  # the sum no longer waits for what it adds
+    errors = imported(xml, 1 << 10).report().errors
+    assert {finding.name for finding in errors} == {"RACE_RW"}
+    with pytest.raises(ParameterError, match="the op is not known: the collective is 'custom'"):
+        found.require_op()
+
+
+def test_calls_without_a_meaning() -> None:
+    xml = ring_all_reduce(2)  # in place
     xml.attributes |= {"coll": "custom", "name": "mine"}
     (algorithm,) = algorithms_from(xml.text().encode(), "own.xml")
-    with pytest.raises(ParameterError, match=r"own\.xml:1: what the algorithm carries out"):
-        meaning_of(algorithm)
+    meaning = meaning_of(algorithm)
+    assert "IN and OUT are taken for memories of their own" in imported(xml).report().notes[0]
+    program = imported(xml, 4096).require()
+    assert program.buffer_sizes[:, 0].tolist() == [4096, 4096]
+    for more, option in (((ReduceOp.MAX, None), "-o"), ((None, 1), "-r")):
+        with pytest.raises(ParameterError, match=f"{option}.* is about an op, and the op is open"):
+            meaning.call(64, DataType.FP32, *more)
     assert meaning_of(algorithm, "all_reduce").op == "all_reduce"
     with pytest.raises(ParameterError, match="--op 'allreduce' is no op"):
         meaning_of(algorithm, "allreduce")
+
+
+@pytest.mark.parametrize(
+    ("name", "root"), [("bcast", 0), ("Broadcast_Root1_v2", 1), ("broadcast root=2", 2)]
+)
+def test_the_root_is_in_the_name(name: str, root: int) -> None:
+    xml = Xml("broadcast", 3, 1, name=name)
+    (algorithm,) = algorithms_from(xml.text().encode(), "own.xml")
+    assert meaning_of(algorithm).call(64, DataType.FP32).op.root == root
+    assert meaning_of(algorithm).call(64, DataType.FP32, root=0).op.root == 0
+
+
+def test_a_root_in_the_name_is_a_rank() -> None:
+    (algorithm,) = algorithms_from(Xml("reduce", 3, 1, name="root 7").text().encode(), "own.xml")
+    with pytest.raises(ParameterError, match=r"own\.xml:1: the name says root 7, .* ranks 0 to 2"):
+        meaning_of(algorithm).call(64, DataType.FP32)
+
+
+def test_sums_in_a_row_are_one_step_of_the_runtime() -> None:
+    """Three sums of a threadblock: two are joined to the first; not behind a step that others wait
+    for, nor one that waits itself.
+    """
+
+    def joined(xml: Xml) -> int:
+        tasks = imported(xml, 64).require().tasks
+        sums = np.equal(tasks.kind, TaskKind.REDUCE)
+        return int((sums & (tasks.table.joined[tasks.instruction] > 0)).sum())
+
+    assert joined(sums_in_scratch(4)) == 4 * 2
+    apart = sums_in_scratch(4)
+    apart.tbs[3].steps[-2].hasdep = 1
+    assert joined(apart) == 4 * 2 - 1
+    apart.tbs[3].steps[-2].dep = (1, 1)
+    assert joined(apart) == 4 * 2 - 2
+    assert run_numeric(imported(sums_in_scratch(4), 1 << 9).require(), seeds=1).ok
+
+
+@pytest.mark.parametrize(
+    ("slice_bytes", "slices", "written"),
+    [
+        (None, None, [4096]),
+        (1024, None, [1024] * 4),
+        (None, 2, [2048] * 2),
+        (None, 3, [1368, 1368, 1360]),  # whole elements
+        (3000, 2, [3000, 1096]),  # none smaller, but the last
+        (5000, 2, [4096]),
+    ],
+)
+def test_slices_of_a_message(
+    slice_bytes: int | None, slices: int | None, written: list[int]
+) -> None:
+    (algorithm,) = algorithms_from(all_pairs("allgather", 2).text().encode(), "own.xml")
+    meaning = meaning_of(algorithm)
+    program = import_algorithm(
+        algorithm, meaning, 8192, slice_bytes=slice_bytes, slices=slices
+    ).require()
+    writes = np.equal(program.tasks.kind, TaskKind.WRITE) & (program.tasks.rank == 0)
+    assert program.tasks.size[writes].tolist() == written
+    assert run_numeric(program, seeds=1).ok
 
 
 def shift() -> Xml:

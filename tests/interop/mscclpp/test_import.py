@@ -158,9 +158,34 @@ def test_the_reduction_is_the_plans() -> None:
 def test_collectives_without_a_meaning_are_named_by_the_caller() -> None:
     plan = plans.read_reduce(2)
     plan.members["collective"] = "test"
-    with pytest.raises(ParameterError, match="its collective is 'test'"):
-        imported(plan)
+    open_report = imported(plan).report()
+    assert open_report.ok
+    assert open_report.notes[0].startswith("The op is open: the collective is 'test'; --op OP")
+    assert "Results were not judged" in open_report.notes[1]
     assert imported(plan, op="all_reduce").report().ok
+
+
+def test_order_is_judged_without_a_meaning() -> None:
+    """A read beside the peer's write, in a plan of which no op is known."""
+    plan = PlanText("test", 2, (2, 0, 0))
+    for rank in range(2):
+        tb = plan.block(rank)
+        tb.channel(1 - rank)
+        tb.op("put", [local("i", 0)], [tb.remote(1 - rank, "i", 0)], channel_type="memory")
+    errors = imported(plan, 1 << 10).report().errors
+    assert "RACE_RW" in {finding.name for finding in errors}
+
+
+def test_a_plan_of_signals_alone_has_no_chunks() -> None:
+    plan = PlanText("test", 2, (0, 0, 0))
+    for rank in range(2):
+        tb = plan.block(rank)
+        peer = tb.channel(1 - rank)
+        tb.signal(peer)
+        tb.wait(peer)
+    assert {f.name for f in imported(plan).report().errors} == {"RUNTIME_LIMIT"}
+    plan.blocks[0][0].signal(0)  # nobody waits for the second one
+    assert "UNMATCHED_POST" in {f.name for f in imported(plan).report().errors}
 
 
 def test_send_recv_goes_round() -> None:

@@ -73,10 +73,6 @@ DEFECTS: dict[str, tuple[Callable[[Document], None], str]] = {
     ),
     "no GPUs": (_set("gpus", []), "gpus: expected 1 to 4096 GPUs, found 0."),
     "GPUs that are no list": (_set("gpus", 2), "gpus: expected a list, found 2."),
-    "no chunks": (
-        lambda d: d["gpus"][0].update(input_chunks=0, output_chunks=0),
-        "gpus[0]: expected input_chunks or output_chunks above 0, found 0 and 0.",
-    ),
     "an operation that there is not": (
         _set(f"{OP}.3.name", "rrs"),
         'gpus[0].threadblocks[0].ops[3].name: expected an operation, found "rrs".',

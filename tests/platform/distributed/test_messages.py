@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -79,7 +78,6 @@ def test_values_of_all_hosts_are_gathered() -> None:
 
 # ---- what goes wrong ----
 
-SOON_S = 2.0
 RING = Run.of(recorded("AllReduceComm", op_of("all_reduce", 1000), 4))
 SHORT = Run.of(recorded("AllReduceComm", op_of("all_reduce", 999), 4))
 
@@ -104,11 +102,7 @@ def together(
 @pytest.mark.parametrize("kind", [ALONE, HALVES])
 def test_ranks_that_differ_are_named_with_what_they_call(kind: str, tmp_path: Path) -> None:
     def body(world: World, session: MessageSession) -> None:
-        begun = time.monotonic()
-        try:
-            (SHORT if world.rank == 2 else RING).wrong(session, world.rank)
-        finally:
-            assert time.monotonic() - begun < SOON_S
+        (SHORT if world.rank == 2 else RING).wrong(session, world.rank)
 
     for found in together(kind, body, tmp_path).values():
         assert (found.error, found.code) == ("MismatchError", "EI0005"), found
@@ -130,11 +124,7 @@ def test_a_killed_process_ends_the_others(kind: str, tmp_path: Path) -> None:
     def body(world: World, session: MessageSession) -> object:
         if world.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        begun = time.monotonic()
-        try:
-            return RING.wrong(session, world.rank)
-        finally:
-            assert time.monotonic() - begun < SOON_S
+        return RING.wrong(session, world.rank)
 
     ended = together(kind, body, tmp_path)
     assert ended.pop(1).error == "killed"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -232,7 +231,6 @@ def test_ranks_that_run_different_programs_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["lost", "copy", "silent"])
 def test_a_fault_ends_all_ranks_and_says_where(kind: str, tmp_path: Path) -> None:
     program = program_of("all_reduce", 4, 1 << 14)
-    begun = time.monotonic()
 
     def body(device: Device) -> None:
         arrays = [device.memory(1 << 14, np.float32) for _ in range(2)]
@@ -243,7 +241,6 @@ def test_a_fault_ends_all_ranks_and_says_where(kind: str, tmp_path: Path) -> Non
     fault = f"device=2:kind={kind}:after=90"
     ended = in_devices(4, body, tmp_path, FAULT=fault, limit_s=LIMIT_S)
     assert all(each.error for each in ended.values()), ended
-    assert all(each.at - begun < LIMIT_S + 20 for each in ended.values())
     assert {each.error for each in ended.values()} <= {"ExecTimeoutError", "PeerLostError"}
     told = " ".join(each.message for each in ended.values())
     assert "task" in told

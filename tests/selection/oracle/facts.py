@@ -67,6 +67,7 @@ class Call:
     elsewhere: str = ""
     no_inter_hccs: bool = False
     ports: int = 0
+    lite: bool = False
     registered: bool = False
     matrix: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
 
@@ -220,6 +221,8 @@ def is_power(number: int) -> bool:
 
 def links(call: Call) -> str:
     """What joins the devices of a module: GetDefaultAlgoLevel0Module."""
+    if call.devices == 1:
+        return SINGLE_RING  # IsStandardCard, or GetDefaultAlgoLevel0Module
     if call.device == "910B":
         return MESH
     if call.device == "910_93":
@@ -231,6 +234,11 @@ def links(call: Call) -> str:
 def topology(call: Call) -> str:
     """The communicator's topoType_; level0:null is for all ops, and leaves none."""
     return COMMON if call.uneven_servers or call.level0 == NULL else links(call)
+
+
+def ring_or_comm(op: str, call: Call) -> str:
+    """910B where its links are no mesh: a ring of cards, or of a single device."""
+    return f"{op}RingExecutor" if topology(call) == SINGLE_RING else f"{op}Comm"
 
 
 def default_level1(call: Call) -> str:

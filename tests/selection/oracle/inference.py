@@ -1,4 +1,4 @@
-"""What HCCL takes on one server of Atlas 300I Duo (310P3) in both releases, for the oracle.
+"""What HCCL takes on servers of Atlas 300I Duo (310P3) in both releases, for the oracle.
 
 Written from the operators of `yzh1703456/cann-hccl` @ 9aeddc0 (cann-2025.07) and
 `libochao-huawei/hcomm` @ 8958adb (cann-2026.08), SelectAlgfor310P3 and SelectAlgfor310P3DUO, not
@@ -54,6 +54,9 @@ def _all_reduce(call: Call, newest: bool) -> str:
     if call.ranks == 1 and (newest or call.op_base):
         return "AllReduceSingleExecutor"
     power = call.ranks & (call.ranks - 1) == 0
+    if not _is_duo(call):
+        small = call.bytes <= 256 * KB and power
+        return "AllReduceDoubling" if call.inline and small else "AllReduceRing"
     small = call.bytes <= (256 if newest else 128) * KB and power
     if newest:
         small = small and call.ranks <= 8
@@ -66,5 +69,10 @@ def _exchange(call: Call) -> str:
     if call.ranks == 1 and call.op_base:
         return "RunAlltoAllSingleExecutor"
     # hccl_communicator_attrs.cc IsCommon310P3DUO: two cards of two dies each, or eight devices.
-    pairs = call.ranks in (4, 8)
+    pairs = _is_duo(call) and call.ranks in (4, 8)
     return "RunAlltoAllVFor310PExecutor" if pairs else "RunAlltoAllDirectFullmesh"
+
+
+def _is_duo(call: Call) -> bool:
+    """is310PDuoCard: HCCS reaches all ranks; links of the rank's own server are counted only."""
+    return call.server_num == 1

@@ -257,7 +257,9 @@ def _break(document: Document, random: Random) -> None:
     """Make one mistake, at one rank or at all alike."""
     mistake = random.choice((_delete, _swap, _move, _repeat, _renumber, _shift))
     tasks = document["tasks"]
-    busy = [(rank, stream) for rank, streams in tasks.items() for stream in streams]
+    busy = [
+        (rank, stream) for rank, streams in tasks.items() for stream in streams if streams[stream]
+    ]
     rank, stream = random.choice(busy)
     at, seed = random.randrange(len(tasks[rank][stream])), random.random()
     is_everywhere = random.random() < 0.25

@@ -103,29 +103,30 @@ def merge(g: DependencyGraph, s: ClockState, into: int, other: int, rank: int) -
     """Raise a clock to the maximum of itself and another; `rank` >= 0 makes it that rank's main,
     which folds entries of its own rank. Costs the dense part and both sparse parts.
     """
+    mains, others = s.dense[into], s.dense[other]
     for k in range(g.mains):
-        if s.dense[other, k] > s.dense[into, k]:
-            s.dense[into, k] = s.dense[other, k]
+        mains[k] = max(mains[k], others[k])
     if s.width[other] == 0:
         return
+    chains, places = s.sparse_chain, s.sparse_place
     # Both sparse parts are sorted by chain: merge them into `scratch`, then copy back. i and j
     # run over the two parts, up to n and m; k entries are kept so far.
     first = s.sparse_first[into]
     i, j, k = first, s.sparse_first[other], 0
     n, m = i + s.width[into], j + s.width[other]
     while i < n or j < m:
-        if j >= m or (i < n and s.sparse_chain[i] < s.sparse_chain[j]):
-            chain, place = s.sparse_chain[i], s.sparse_place[i]
+        if j >= m or (i < n and chains[i] < chains[j]):
+            chain, place = chains[i], places[i]
             i += 1
         else:
-            chain, place = s.sparse_chain[j], s.sparse_place[j]
-            if i < n and s.sparse_chain[i] == chain:
-                place = max(place, s.sparse_place[i])
+            chain, place = chains[j], places[j]
+            if i < n and chains[i] == chain:
+                place = max(place, places[i])
                 i += 1
             j += 1
         if g.home[chain] == rank:
-            fold(g, s, chain, place, s.dense[into, rank])
-        elif _folded_place(g, s, chain, s.dense[into, g.home[chain]], False) < place:
+            fold(g, s, chain, place, mains[rank])
+        elif _folded_place(g, s, chain, mains[g.home[chain]], False) < place:
             # An entry that the dense part implies through a fold is dropped.
             s.scratch[0, k] = chain
             s.scratch[1, k] = place

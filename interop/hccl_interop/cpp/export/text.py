@@ -82,10 +82,10 @@ def camel_case(label: str) -> str:
 
 def comment(text: str) -> str:
     """Return a user's text for a comment of one line: printable ASCII without backslashes, which
-    would join it with the next line.
+    would join it with the next line, and without trigraphs.
     """
     shown = "".join(c if " " <= c <= "~" and c != "\\" else "?" for c in text)
-    return shown.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
+    return re.sub(r"\?(?=\?)", "? ", shown.replace("*/", "* /").replace("/*", "/ *"))
 
 
 def filled(name: str, /, **fill: object) -> str:

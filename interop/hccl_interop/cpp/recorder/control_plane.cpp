@@ -43,6 +43,7 @@ HcclResult take_threads(const char* call, CommEngine engine, uint32_t count, con
         if (notifies[i] > kMostNotifies) {
             return refused(refuse("INVALID_ARGUMENT", "%s: %u notifies of a thread", call, notifies[i]));
         }
+        state.engine = engine;
         threads[i] = kThreadHandle + state.threads.size();
         state.threads.push_back({notifies[i], current_stack()});
     }
@@ -197,7 +198,7 @@ HcclResult HcclThreadAcquireWithConfig(HcclComm, CommEngine engine, uint32_t thr
 }
 
 // The caller's stream is always thread 0.
-HcclResult HcclThreadAcquireWithStream(HcclComm, CommEngine, aclrtStream, uint32_t notifyNum, ThreadHandle* thread)
+HcclResult HcclThreadAcquireWithStream(HcclComm, CommEngine engine, aclrtStream, uint32_t notifyNum, ThreadHandle* thread)
 {
     if (thread == nullptr) {
         return no_room(__func__);
@@ -205,6 +206,7 @@ HcclResult HcclThreadAcquireWithStream(HcclComm, CommEngine, aclrtStream, uint32
     if (state.threads[0].notifies < notifyNum) {
         state.threads[0] = {notifyNum, current_stack()};
     }
+    state.engine = engine;
     *thread = kThreadHandle;
     return HCCL_SUCCESS;
 }

@@ -235,6 +235,7 @@ int record_rank()
     for (const Thread& thread : state.threads) {
         write_line("N\t%u\t%d", thread.notifies, thread.stack);
     }
+    write_line("G\t%d", state.engine);
     write_line("D\t%lu", device_bytes());
     write_line("END\t%d", result);
     close_output();

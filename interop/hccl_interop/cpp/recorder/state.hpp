@@ -81,6 +81,7 @@ struct State {
     uint32_t rank = 0;
     uint32_t call = 0;
     bool in_kernel = false;
+    int engine = COMM_ENGINE_RESERVED;  // the last one that threads were acquired for
     pthread_t thread{};  // the thread that calls the op
     std::vector<Thread> threads;
     std::vector<Channel> channels;

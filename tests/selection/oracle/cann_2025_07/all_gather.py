@@ -22,6 +22,7 @@ from tests.selection.oracle.facts import (
     WHOLE,
     Call,
     Taken,
+    ring_or_comm,
     topology,
 )
 
@@ -50,7 +51,7 @@ def all_gather(call: Call, level1: str, automatic: bool) -> Taken:
     ):
         return "AllGatherAivRdmaExecutor", level1
     if topology(call) != MESH:
-        return "AllGatherComm", level1
+        return ring_or_comm("AllGather", call), level1
     if call.op_base:
         if call.single_mesh:
             return "AllGatherMeshOpbaseExecutor", level1

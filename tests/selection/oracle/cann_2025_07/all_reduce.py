@@ -19,6 +19,7 @@ from tests.selection.oracle.facts import (
     SINGLE_RING,
     Call,
     Taken,
+    ring_or_comm,
     topology,
 )
 
@@ -74,7 +75,7 @@ def _all_reduce_a2(call: Call, level1: str, automatic: bool) -> Taken:
             return "AllReduceMeshOpbasePipelineExecutor", level1
         if topology(call) == MESH:
             return "AllReduceMeshExecutor", level1
-        return "AllReduceComm", level1
+        return ring_or_comm("AllReduce", call), level1
     if topology(call) != MESH:
         return "AllReduceComm", level1
     if call.deterministic == "false":

@@ -34,16 +34,17 @@ def contexts(call: Call) -> int:
 
 
 def default_by_call(call: Call, *, aiv: bool = False) -> str:
-    """GetDefaultAlgoLevel1V2 for a communicator whose links are cheap to ask (RDMA lite)."""
+    """GetDefaultAlgoLevel1V2; RDMA lite makes links cheap to ask."""
+    least, whole = (32 * KB, MB) if call.lite else (2 * MB, 2 * MB)
     fits = contexts(call) <= FFTS_CAPACITY
     reduces = call.inline and call.rdma_inline and call.deterministic == "false"
     if call.devices != 1 and topology(call) == MESH and fits:
-        if call.op == "reduce_scatter" and reduces and call.bytes >= 32 * KB:
+        if call.op == "reduce_scatter" and reduces and call.bytes >= least:
             return PIPELINE
-        if call.op == "all_gather" and call.bytes >= 32 * KB:
+        if call.op == "all_gather" and call.bytes >= least:
             return PIPELINE
         part = call.bytes // (call.module_num * call.devices)
-        if call.op == "all_reduce" and reduces and not aiv and part >= MB:
+        if call.op == "all_reduce" and reduces and not aiv and part >= whole:
             return PIPELINE
     return cheapest(call)
 

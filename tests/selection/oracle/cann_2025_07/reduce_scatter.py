@@ -20,6 +20,7 @@ from tests.selection.oracle.facts import (
     SINGLE_RING,
     Call,
     Taken,
+    ring_or_comm,
     topology,
 )
 
@@ -49,7 +50,7 @@ def reduce_scatter(call: Call, level1: str, automatic: bool) -> Taken:
 
 def _reduce_scatter_a2(call: Call, level1: str) -> str:
     if topology(call) != MESH:
-        return "ReduceScatterComm"
+        return ring_or_comm("ReduceScatter", call)
     mesh_inline = call.inline and call.single_mesh
     if call.op_base:
         if mesh_inline:

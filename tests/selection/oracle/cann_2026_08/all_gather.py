@@ -29,6 +29,7 @@ from tests.selection.oracle.facts import (
     WHOLE,
     Call,
     Taken,
+    ring_or_comm,
     topology,
 )
 
@@ -53,7 +54,7 @@ def all_gather(call: Call, level1: str, automatic: bool) -> Taken:
     if call.aiv and call.aiv_copies and is_mesh and large and suits_rdma(call):
         return "AllGatherAivRdmaExecutor", level1
     if not is_mesh:
-        return "AllGatherComm", level1
+        return ring_or_comm("AllGather", call), level1
     if call.op_base:
         if call.single_mesh:
             return "AllGatherMeshOpbaseExecutor", level1

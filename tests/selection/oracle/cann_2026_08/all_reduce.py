@@ -26,6 +26,7 @@ from tests.selection.oracle.facts import (
     SINGLE_RING,
     Call,
     Taken,
+    ring_or_comm,
     topology,
 )
 
@@ -80,7 +81,7 @@ def _all_reduce_a2(call: Call, level1: str, automatic: bool) -> Taken:
         name = "AllReduceMeshAivExecutor" if large else "AllReduceMeshAivSmallCountExecutor"
         return name, level1
     if topology(call) != MESH:
-        return "AllReduceComm", level1
+        return ring_or_comm("AllReduce", call), level1
     return _all_reduce_mesh(call, level1), level1
 
 

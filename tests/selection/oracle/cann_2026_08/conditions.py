@@ -38,19 +38,21 @@ def contexts(call: Call) -> int:
 
 
 def default_by_call(call: Call, *, aiv: bool = False) -> str:
-    """GetDefaultAlgoLevel1V2, with RDMA lite."""
+    """GetDefaultAlgoLevel1V2."""
+    few, whole = (32 * KB, MB) if call.lite else (2 * MB, 2 * MB)
     if call.devices == 1 or topology(call) != MESH or contexts(call) > FFTS_CAPACITY:
         return cheapest(call)
     reduces = call.inline and call.rdma_inline
-    if call.op in ("all_gather", "all_gather_v") and call.bytes >= 32 * KB:
+    if call.op in ("all_gather", "all_gather_v") and call.bytes >= few:
         return PIPELINE
     if call.op == "reduce_scatter" and reduces:
-        least = {"false": 32 * KB, "true": 256 * KB}.get(call.deterministic)
+        least = {"false": few, "true": max(few, 256 * KB)}.get(call.deterministic)
         if least is not None and call.bytes >= least:
             return PIPELINE
     part = call.bytes // (call.module_num * call.devices)
     orders = call.deterministic != "strict"
-    if call.op == "all_reduce" and reduces and not aiv and orders and part >= MB:
+    enough = part >= (whole if call.deterministic == "false" else MB)
+    if call.op == "all_reduce" and reduces and not aiv and orders and enough:
         return PIPELINE
     return cheapest(call)
 

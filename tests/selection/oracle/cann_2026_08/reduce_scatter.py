@@ -34,6 +34,7 @@ from tests.selection.oracle.facts import (
     WHOLE,
     Call,
     Taken,
+    ring_or_comm,
     topology,
 )
 
@@ -78,7 +79,7 @@ def _reduce_scatter_a2(call: Call, level1: str, automatic: bool) -> Taken:
         return None, level1
     level1 = limited(call, joined)
     if not is_mesh:
-        return "ReduceScatterComm", level1
+        return ring_or_comm("ReduceScatter", call), level1
     eager = _reduce_scatter_mesh(call, level1) if call.op_base else _reduce_scatter_graph(call)
     return eager, level1
 

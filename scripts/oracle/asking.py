@@ -1,0 +1,100 @@
+"""Answers of HCCL: what the driver prints for a case, as data."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from scripts.oracle.calls import Case
+from scripts.oracle.canonical import Run, run_of_tasks
+
+DRIVER = "HCCL_ORACLE"
+"""The environment variable that names the driver where no option does."""
+
+Request = tuple[int, int, int]
+"""Streams, notifies and scratch bytes that a rank asks for."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What HCCL did in a case. `executors` and `tags` are those of the ranks, without repetition;
+    `refusal` says where HCCL stopped, and is "" where it ran; `run` has the tasks where there are
+    any, `requests` the resources of every rank.
+    """
+
+    case: Case
+    executors: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    levels: tuple[tuple[int, int, int], ...] = ()
+    refusal: str = ""
+    requests: tuple[Request, ...] = ()
+    tasks: Any = field(default=None, repr=False)
+
+    @property
+    def run(self) -> Run | None:
+        """The tasks in canonical form."""
+        return None if self.tasks is None else run_of_tasks(self.tasks)
+
+
+def answer_of(found: dict[str, Any]) -> Answer:
+    """Return the answer that a line of the driver is."""
+    chosen = [group[2] for group in found.get("chosen", [])]
+    requests = [group[2] for group in found.get("resources", []) for _ in range(group[1])]
+    return Answer(
+        case=found["case"],
+        executors=tuple(dict.fromkeys(c["alg"] for c in chosen if "alg" in c)),
+        tags=tuple(dict.fromkeys(c["tag"] for c in chosen if "tag" in c)),
+        levels=tuple(dict.fromkeys(tuple(c["levels"]) for c in chosen if "levels" in c)),
+        refusal=_refusal(found, chosen),
+        requests=tuple(
+            (r["streams"], r["notifies"], r["scratch"]) for r in requests if r is not None
+        ),
+        tasks=found.get("tasks"),
+    )
+
+
+def _refusal(found: dict[str, Any], chosen: list[dict[str, Any]]) -> str:
+    if "crashed" in found:
+        return f"crashes with signal {found['crashed']}"
+    for what in ("refused", "calc_failed"):
+        for one in chosen:
+            if what in one:
+                return f"{what.replace('_', ' ')} with {one[what]}"
+    if "failed" in found:
+        failed = found["failed"]
+        return f"fails at {failed['where']} with {failed.get('code', failed.get('what'))}"
+    return ""
+
+
+def ask(cases: Iterable[Case], driver: Path) -> Iterator[Answer]:
+    """Yield HCCL's answers to cases, in order."""
+    for line in ask_lines(cases, driver):
+        yield answer_of(json.loads(line))
+
+
+def ask_lines(cases: Iterable[Case], driver: Path) -> Iterator[str]:
+    """Yield the lines of the driver."""
+    with TemporaryFile("w+") as asked:
+        asked.writelines(json.dumps(dict(case)) + "\n" for case in cases)
+        asked.seek(0)
+        with subprocess.Popen([driver], stdin=asked, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            yield from process.stdout
+
+
+def driver_of(given: str | None) -> Path:
+    """Return the driver's path, from an option or from the environment."""
+    path = given or os.environ.get(DRIVER)
+    if not path:
+        raise SystemExit(
+            f"No driver is named: give --driver, or set {DRIVER} to what `build` printed."
+        )
+    if not os.access(path, os.X_OK):
+        raise SystemExit(f"{path} is no program: run `scripts/oracle build` first.")
+    return Path(path)

@@ -1,0 +1,226 @@
+"""The canonical form of a run: what both HCCL's tasks and recorded programs are compared as.
+
+A run has for every rank its streams, main first, and for every stream its events in order. Empty
+transfers are left out, and streams without events at the end. Which object HCCL takes for a notify
+between two streams is a name: here it is called by the streams that post it and wait for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from hccl_py.enums import DataType, LinkKind, ReduceOp, TaskKind
+from hccl_py.program.program import Program
+
+
+class Event(NamedTuple):
+    """One task. `peer` and `link` are of tasks between ranks, `notify` of posts and waits, `source`
+    and `target` (buffer, offset) of tasks that move `size` bytes, `reduction` (dtype, op) of those
+    that reduce.
+    """
+
+    kind: str
+    peer: int | None = None
+    link: str = ""
+    notify: str = ""
+    size: int = 0
+    source: tuple[str, int] = ("", 0)
+    target: tuple[str, int] = ("", 0)
+    reduction: str = ""
+
+    def __str__(self) -> str:
+        where = f" rank {self.peer} {self.link}" if self.peer is not None else ""
+        if not self.size:
+            return f"{self.kind}{where} {self.notify}"
+        from_, to = (f"{buffer}+{offset}".lstrip("+") for buffer, offset in self[5:7])
+        return f"{self.kind}{where} {self.size} B {from_} -> {to} {self.reduction}".rstrip()
+
+
+Stream: TypeAlias = list[Event]
+Run: TypeAlias = list[list[Stream]]
+"""By rank, by stream."""
+
+_SIGNALS = {"READY": "Ack", "FIN": "DataSignal", "FIN_ACK": "DataAck"}
+_BUFFERS = {
+    "IN": "INPUT",
+    "OUT": "OUTPUT",
+    "CCL_IN": "INPUT_CCL",
+    "CCL_OUT": "OUTPUT_CCL",
+}
+_KINDS = {
+    TaskKind.COPY: "local_copy",
+    TaskKind.REDUCE: "local_reduce",
+    TaskKind.READ: "read",
+    TaskKind.READ_REDUCE: "read_reduce",
+    TaskKind.WRITE: "write",
+    TaskKind.WRITE_REDUCE: "write_reduce",
+    TaskKind.RDMA_WRITE: "write",
+    TaskKind.RDMA_WRITE_REDUCE: "write_reduce",
+}
+
+
+# ---- what HCCL did ----
+
+
+def run_of_tasks(tasks: Sequence[Sequence[Sequence[Sequence[Any]]]]) -> Run:
+    """Return the run of a driver's answer."""
+    return [_finished([[_event(task) for task in stream] for stream in rank]) for rank in tasks]
+
+
+def _event(task: Sequence[Any]) -> Event:
+    kind = task[0]
+    if kind in ("local_post", "local_wait"):
+        return Event(kind, notify=str(task[1]))
+    if kind in ("post", "wait"):
+        is_extra = task[5] in ("POST", "WAIT")
+        name = f"extra notify {task[3]}" if is_extra else _SIGNALS[task[4]]
+        return Event(kind, task[1], task[2], name)
+    if kind in ("local_copy", "local_reduce"):
+        (source, begins, size), (target, to, _) = task[1:3]
+        return Event(kind, None, "", "", size, (source, begins), (target, to), _words(task[3:]))
+    if kind == "other":
+        return Event(f"other: {task[1]}")
+    here, there = task[3:5]
+    source, target = (there, here) if kind.startswith("read") else (here, there)
+    ends = (source[0], source[1]), (target[0], target[1])
+    return Event(kind, task[1], task[2], "", here[2], *ends, _words(task[5:]))
+
+
+def _words(reduction: Sequence[str]) -> str:
+    return " ".join(reduction).replace("REDUCE_", "").lower()
+
+
+# ---- what was recorded ----
+
+
+def run_of_program(program: Program) -> Run:
+    """Return the run of a recorded program."""
+    tasks, transports = program.tasks, program.transports
+    slots, number = program.local_notifies.slots, transports.cells
+    links = [LinkKind(kind).name for kind in transports.kind.tolist()]
+    buffers = [_BUFFERS.get(name, name) for name in program.buffers]
+    if program.op.name == "broadcast":
+        buffers = [buffer if buffer != "OUTPUT" else "INPUT" for buffer in buffers]
+    table = tasks.table
+    shared = zip(
+        *(getattr(table, name).tolist() for name in ("kind", "src_buffer", "dst_buffer")),
+        *(getattr(table, name).tolist() for name in ("dtype", "reduce", "stream")),
+        strict=True,
+    )
+    instructions = list(shared)
+    names = ("instruction", "cell", "end", "peer", "size", "src_offset", "dst_offset")
+    columns = list(zip(*(getattr(tasks, name).tolist() for name in names), strict=True))
+    run = []
+    for rank in range(program.ranks):
+        streams: list[Stream] = [[] for _ in range(program.streams)]
+        for row in columns[tasks.first[rank] : tasks.first[rank + 1]]:
+            kind, source, target, dtype, reduce, stream = instructions[row[0]]
+            _, cell, end, peer, size, begins, to = row
+            link = links[end] if end >= 0 else ""
+            if kind in (TaskKind.NOTIFY_POST, TaskKind.NOTIFY_WAIT):
+                word = "post" if kind == TaskKind.NOTIFY_POST else "wait"
+                if cell < number:
+                    name = transports.name_of(cell % transports.stride)
+                    event = Event(word, peer, link, name)
+                else:
+                    event = Event(f"local_{word}", notify=str(slots[(cell - number) % len(slots)]))
+            else:
+                ends = (buffers[source], begins), (buffers[target], to)
+                word = _KINDS[TaskKind(kind)]
+                how = _reduction(dtype, reduce) if "reduce" in word else ""
+                other = None if word.startswith("local") else peer
+                event = Event(word, other, link, "", size, *ends, how)
+            streams[stream].append(event)
+        run.append(_finished(streams))
+    return run
+
+
+_DTYPES = {"bf16": "bfp16"}
+
+
+def _reduction(dtype: int, reduce: int) -> str:
+    name = DataType.from_number(dtype).value
+    return f"{_DTYPES.get(name, name)} {ReduceOp(reduce).name.lower()}"
+
+
+# ---- both ----
+
+
+def _finished(streams: list[Stream]) -> list[Stream]:
+    """Leave out what moves nothing, and name the notifies between streams."""
+    kept = [[e for e in events if e.size or e.notify or ":" in e.kind] for events in streams]
+    kept = _named(kept)
+    while kept and not kept[-1]:
+        kept.pop()
+    return kept
+
+
+def _named(streams: list[Stream]) -> list[Stream]:
+    """Name every notify between streams by who posts and who waits, and by its number if there are
+    several of them.
+    """
+    users: dict[str, dict[str, list[int]]] = {}
+    for number, events in enumerate(streams):
+        for event in events:
+            if event.kind in ("local_post", "local_wait"):
+                ends = users.setdefault(event.notify, {"local_post": [], "local_wait": []})
+                if number not in ends[event.kind]:
+                    ends[event.kind].append(number)
+    names, count = {}, Counter[str]()
+    for notify, ends in users.items():
+        name = ">".join(",".join(map(str, ends[kind])) for kind in ("local_post", "local_wait"))
+        names[notify] = name + (f".{count[name]}" if count[name] else "")
+        count[name] += 1
+    return [
+        [
+            e._replace(notify=names[e.notify]) if e.kind.startswith("local_") and e.notify else e
+            for e in events
+        ]
+        for events in streams
+    ]
+
+
+# ---- how closely two runs are compared ----
+
+
+def _whole(event: Event) -> Event | None:
+    return event
+
+
+def _between(event: Event) -> Event | None:
+    if event.size and event.peer is None:
+        return None
+    return event._replace(source=("", event.source[1]), target=("", event.target[1]))
+
+
+def _sizes(event: Event) -> Event | None:
+    if event.size and event.peer is None:
+        return None
+    return event._replace(source=("", 0), target=("", 0))
+
+
+CLOSENESS: dict[str, Callable[[Event], Event | None]] = {
+    "all": _whole,
+    "but for local copies": _between,
+    "but for places": _sizes,
+}
+"""From strict to weak: every task; without copies and reductions between a rank's own buffers and
+without the names of buffers; without offsets in them as well.
+"""
+
+
+def seen(run: Run, closeness: str) -> Run:
+    """Return a run as it is compared."""
+    keep = CLOSENESS[closeness]
+    return [[[e for e in map(keep, events) if e] for events in rank] for rank in run]
+
+
+def digest(events: Iterable[Event]) -> str:
+    """Return four characters for the events of a stream, none for no events."""
+    text = "\n".join(map(repr, events))
+    found = hashlib.sha256(text.encode()).digest()[:3]
+    return base64.b64encode(found, b"-_").decode() if text else ""

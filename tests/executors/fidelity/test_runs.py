@@ -1,0 +1,105 @@
+"""Recorded programs, compared with what HCCL's own code did in the same calls.
+
+`runs/` has golden runs of a release of HCCL (scripts/oracle/README.md says how they are made) and
+`different.json`, the calls that differ, by cause: a call that differs and is not listed fails, and
+so does a listed one that is equal. Every executor's smallest calls and a sample of all others are
+compared in every run; a sweep compares all.
+"""
+
+import json
+import random
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hccl_executors import EXECUTORS
+from scripts.oracle.calls import size_of, words_of
+from scripts.oracle.golden import Golden, compare_golden, executor_of, problem_of, read_golden
+
+SAME = sorted(cls.__name__ for cls in EXECUTORS if cls.fidelity.is_same)
+RUNS = Path(__file__).parent / "runs"
+FEW, SAMPLED = 2, 200
+"""Calls of every executor, and of all together, that are compared in every run."""
+
+READ = {
+    "AllGatherMixExecutor": "fails in upstream's tests, which have no devices of two kinds",
+    "AllGatherVMeshOpbaseExecutor": "is of cann-2025.07, whose code has no such tests",
+    "AllReduceReducePlusBcast": "fails in upstream's tests on 310P",
+    "BroadCastMixExecutor": "fails in upstream's tests, which have no devices of two kinds",
+    "ReduceScatterMixExecutor": "fails in upstream's tests, which have no devices of two kinds",
+}
+"""Executors that are `same` by reading alone, and the reason why none of their runs can be had."""
+
+
+@cache
+def golden_runs() -> list[Golden]:
+    """The golden runs of the newest release."""
+    return read_golden(RUNS / "cann-2026.08.jsonl.gz")[1]
+
+
+@cache
+def different() -> dict[str, str]:
+    """The cause of every call that is known to differ, by its words."""
+    found = json.loads((RUNS / "different.json").read_text("utf-8"))
+    return {words: cause for cause, calls in found.items() for words in calls}
+
+
+def _order(golden: Golden) -> tuple[bool, bool, int]:
+    """Those that are equal come first, then those that ran, then by ranks."""
+    case = golden.answer.case
+    return words_of(case) in different(), golden.streams is None, size_of(case)
+
+
+def sample() -> list[Golden]:
+    """The smallest calls of every executor in every mode, and others drawn from all."""
+    by_kind: dict[tuple[str, str], list[Golden]] = defaultdict(list)
+    for golden in golden_runs():
+        by_kind[executor_of(golden), golden.answer.case["mode"]].append(golden)
+    found = [golden for runs in by_kind.values() for golden in sorted(runs, key=_order)[:FEW]]
+    return [*found, *random.Random(27).sample(golden_runs(), SAMPLED)]
+
+
+def wrong(goldens: list[Golden]) -> list[str]:
+    """The calls that differ and are not listed, and listed ones that are equal."""
+    found = []
+    for golden in goldens:
+        words = words_of(golden.answer.case)
+        differs = problem_of(*compare_golden(golden))
+        if bool(differs) != (words in different()):
+            found.append(f"{words}: {differs or 'is equal, but listed in different.json'}")
+    return found
+
+
+def test_a_sample_does_what_hccl_did() -> None:
+    found = wrong(sample())
+    assert not found, "\n".join(found[:10])
+
+
+@pytest.mark.sweep
+def test_all_do_what_hccl_did() -> None:
+    found = wrong(golden_runs())
+    assert not found, "\n".join(found[:20])
+
+
+def is_proof(golden: Golden) -> bool:
+    """Whether a call that says `same` is equal to a golden run in every task."""
+    verdict, where = compare_golden(golden)
+    return verdict.closeness is not None and verdict.fidelity.is_same and not where
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_every_executor_that_is_same_is_proved_by_a_run(name: str) -> None:
+    runs = sorted((one for one in golden_runs() if executor_of(one) == name), key=_order)
+    assert any(map(is_proof, runs)) != (name in READ)
+
+
+def test_a_task_that_differs_is_found() -> None:
+    """One stream whose digest is another one."""
+    golden = next(one for one in sample() if one.streams and len(one.streams[0]) > 1)
+    streams = [list(rank) for rank in golden.streams or []]
+    streams[0][1] = "AAAA"
+    verdict, where = compare_golden(Golden(golden.answer, streams, "AAAA"))
+    assert verdict.closeness == "no"
+    assert where.startswith("rank 0 sub 1 differs: python scripts/oracle compare ")
