@@ -68,7 +68,10 @@ DEDICATED |= {
 # module the import stands. The longest name that fits says in which layer a module is.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "lines", "moved", "printable"),
-    ("clocks.cost", "clocks.measured", "clocks.stragglers", "documents", "enums", "call.ops", "values"),
+    (
+        *("clocks.cost", "clocks.measured", "clocks.stragglers"),
+        *("documents", "enums", "call.ops", "values"),
+    ),
     ("call", "plugins.fidelity", "plugins.resources"),
     ("communicator.device_arrays", "program"),
     ("topology",),
@@ -81,8 +84,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("simulator",),
     ("fit", "orchestration.author_errors", "orchestration.entry", "orchestration.record"),
     ("communicator.collectives", "scaffold", "selection", "verifier"),
-    ("communicator.planning", "numerics", "testing", "trace"),
-    ("numerics.certificates", "numerics.cures", "tuning"),
+    ("communicator.planning", "testing", "trace"),
+    ("tuning",),
     ("communicator", "jobs"),
     ("importers",),
     ("", "simulate", "torch", "verify"),

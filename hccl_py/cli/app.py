@@ -15,7 +15,6 @@ COMMANDS = {
     "simulate": "Compute how long an op takes, without running it.",
     "compare": "Time every executor that can run an op, and show the fastest by size.",
     "explain": "Name the executor that runs, with the reasons.",
-    "numerics": "Say what the last bits of a sum depend on, and whether two calls have the same.",
     "fit": "Fit α, β and γ of a cost model to measured times.",
     "tuning": "Show a tuning table, and where it differs from HCCL's rules.",
     "check": "Verify programs and executors.",

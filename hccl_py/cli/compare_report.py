@@ -204,8 +204,8 @@ def _winners(found: Comparison) -> Table:
         if rules is not None:
             shorter = _accuracy(found, size)
             times = f"{shorter.number(ratio, 2)}x" if ratio else ""
-            told = "tie" if found.ties(rules) else times
-            chosen = (_rules(rules), shorter.microseconds(rules.time_us), told)
+            slower = "tie" if found.ties(rules) else times
+            chosen = (_rules(rules), shorter.microseconds(rules.time_us), slower)
         size_text, name, fidelity, *numbers = _cells(found, best)
         if found.is_at_floor(best):
             level = sum(map(found.is_at_floor, found.by_size[size]))

@@ -99,7 +99,8 @@ def _explained(error: Exception, *, as_json: bool) -> int:
         return INTERRUPTED
     found = _in_words(error)
     say_error(found.message, found.hint)
-    if as_json and found.status != WRONG:  # a wrong result is on stdout already
+    has_result = found.status == WRONG or getattr(sys.stdout, "has_written", False)
+    if as_json and not has_result:
         code = getattr(error, "code", None)
         words = {"kind": type(error).__name__, "message": found.message, "hint": found.hint}
         words |= {"code": code} if isinstance(code, str) and code else {}

@@ -20,7 +20,7 @@ from hccl_py.clocks.engines import engine_of
 from hccl_py.clocks.measured import Kind, MeasuredSet
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.fit.fit import Estimate, Fit
-from hccl_py.fit.leaving_out import LeftOut, held_out_errors, leave_out
+from hccl_py.fit.leaving_out import HeldOutGroup, held_out_errors, leave_out
 from hccl_py.fit.parameters import TimedCall
 from hccl_py.fit.prediction import fit_and_predict, parse_parameters, program_parameters
 from hccl_py.simulator.entry import Network
@@ -54,7 +54,7 @@ class FitReport:
     fit: Fit
     model_us: tuple[float, ...]
     weights: tuple[float, ...]
-    without: tuple[LeftOut, ...] = ()
+    without: tuple[HeldOutGroup, ...] = ()
 
     @staticmethod
     def of(
@@ -77,7 +77,7 @@ class FitReport:
             learned = [call for call, is_out in zip(calls, held_out, strict=True) if not is_out]
             asked = program_parameters(learned, network)
         found = fit_and_predict(calls, held_out, model, asked, network)
-        without: tuple[LeftOut, ...] = ()
+        without: tuple[HeldOutGroup, ...] = ()
         if leave is not None:
             names = [_group_of(s, leave) for s in samples]
             learned_of = [
@@ -270,18 +270,18 @@ class FitReport:
     def _predicted(self) -> str:
         """Return a line on all groups that count."""
         counted, alone = self._counted, [one for one in self.without if one not in self._counted]
-        told = f"not counted, as they alone tell a parameter: {', '.join(o.group for o in alone)}"
+        others = f"not counted, as they alone tell a parameter: {', '.join(o.group for o in alone)}"
         if not counted:
-            return f"left out, {told}"
+            return f"left out, {others}"
         every = held_out_errors([d for one in counted for d in one.deviations])
         line = (
             f"left out, {every.points} times: median {every.median:.1%}, p90 {every.p90:.1%}, "
             f"worst {every.worst:.1%}"
         )
-        return f"{line}; {told}" if alone else line
+        return f"{line}; {others}" if alone else line
 
     @property
-    def _counted(self) -> list[LeftOut]:
+    def _counted(self) -> list[HeldOutGroup]:
         """The groups without which all parameters are determined that all times determine."""
         held = {k.parameter.name for k in self.fit.held}
         return [one for one in self.without if {k.parameter.name for k in one.held} <= held]
@@ -297,7 +297,7 @@ class FitReport:
             shown.add_row(e.parameter.name, _format(e.value, unit), error, was)
         yield shown
         for e in self.fit.estimates:
-            yield f"{e.parameter.name} is told by {self._deciding(e)}"
+            yield f"{e.parameter.name} is determined by {self._deciding(e)}"
         for k in self.fit.held:
             yield f"kept: {k.parameter.name} {_format(k.value)}, for {k.why}"
         for pair in self.fit.alike:

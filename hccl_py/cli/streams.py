@@ -6,6 +6,7 @@ else would write to stdout (a plugin's `print`, a library in C, a child process)
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Iterator
@@ -26,8 +27,10 @@ class _Printable:
         self.stream = stream
         self.encoding, self.errors = stream.encoding, stream.errors
         self.flush, self.isatty, self.fileno = stream.flush, stream.isatty, stream.fileno
+        self.has_written = False
 
     def write(self, text: str) -> int:
+        self.has_written = True
         self.stream.write(printable(text))
         return len(text)
 
@@ -62,6 +65,22 @@ def aside() -> Iterator[None]:
         _RESULTS.reset(token)
 
 
+_PLAIN = {"–": "-", "±": "+/-", "×": "x", "µ": "u", "α": "alpha", "…": "..."}
+"""Plain characters for those that a terminal without Unicode cannot show; others become ?."""
+
+_PLAIN_ERRORS = "hccl_py.plain"
+
+
+def _in_plain(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(letter, "?") for letter in text), error.end
+
+
+codecs.register_error(_PLAIN_ERRORS, _in_plain)
+
+
 @contextmanager
 def own_streams(*, for_good: bool) -> Iterator[None]:
     """Give the process such streams; `for_good` where it ends behind this.
@@ -75,7 +94,7 @@ def own_streams(*, for_good: bool) -> Iterator[None]:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without Unicode gets question marks
+            stream.reconfigure(errors=_PLAIN_ERRORS)
     own = _own(sys.stdout)
     sys.stdout = cast(TextIO, _Printable(own))
     sys.stderr = cast(TextIO, _Printable(sys.stderr))

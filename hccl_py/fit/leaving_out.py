@@ -22,7 +22,7 @@ from hccl_py.simulator.entry import Network
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class HeldOutGroup:
     """A group, the deviations of its times from those of the model fitted to all others (measured
     over model, minus 1), and the parameters that the others do not determine.
     """
@@ -47,7 +47,7 @@ def leave_out(
     parameters: Sequence[Parameter] | None,
     network: Network,
     near: CostModel,
-) -> Iterator[LeftOut]:
+) -> Iterator[HeldOutGroup]:
     """Yield each group, left out; calls stand with the names of theirs. What the others do not
     determine keeps its value in `base`; `near` is the model fitted to all, where searches begin.
 
@@ -65,7 +65,7 @@ def leave_out(
         found = fit(others, base, parameters, network, near)
         model_us = simulated(own, found.cost, network)
         measured = np.array([call.time_us for call in own])
-        yield LeftOut(group, tuple((measured / model_us - 1).tolist()), found.held)
+        yield HeldOutGroup(group, tuple((measured / model_us - 1).tolist()), found.held)
 
 
 def held_out_errors(deviations: Sequence[float]) -> HeldOut:

@@ -188,7 +188,7 @@ def test_links_of_several_planes_to_one_peer_are_one_transport(
 
 
 def test_levels_and_refusal_in_the_document(capsys: pytest.CaptureFixture[str]) -> None:
-    document = explain_json(capsys, "all_gather", "--servers", "4", "--devices", "8", "-b", "1M")
+    document = explain_json(capsys, "all_gather", "--servers", "4", "--devices", "8", "-b", "64M")
     assert document["hccl_algorithm"] == {"level0": "mesh", "level1": "pipeline"}
     assert (document["hccl_result"], document["refusal"]) == (None, None)
     odd = ["--topology", "atlas-800-9000", "--servers", "2", "--devices", "3"]
@@ -208,7 +208,7 @@ def test_people_read_what_hccl_refuses(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_people_read_hccl_s_levels(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "all_gather", "--servers", "4", "--devices", "8", "-b", "1M"]) == 0
+    assert main(["explain", "all_gather", "--servers", "4", "--devices", "8", "-b", "64M"]) == 0
     output = " ".join(capsys.readouterr().out.split())
     assert "AllGatherMeshOpbasePipelineExecutor, level0 mesh" in output
     assert "memory 400M bytes at the rank that needs most" in output

@@ -100,7 +100,7 @@ def test_json_is_all_there_is_on_stdout() -> None:
 
 
 def test_an_error_is_a_sentence_and_a_hint_on_stderr_and_status_2() -> None:
-    done = hccl_py("run", "all_gathr", "--json")
+    done = hccl_py("run", "all_gathr")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "error: Op 'all_gathr' is unknown.\n"

@@ -9,6 +9,7 @@ from hccl_executors.rings.superpod_pipelines import (
     ReduceScatterPipelineFor91093Executor,
 )
 from hccl_py.call.op_param import OpParam
+from hccl_py.clocks.cost_files import find_cost
 from hccl_py.enums import Mode
 from hccl_py.plugins.executor import Unsuitable
 from hccl_py.simulator import simulate
@@ -55,7 +56,7 @@ def test_the_shorter_stage_is_hidden(executor: type) -> None:
     def time(name: str | type, rounds: int, halves: int) -> float:
         program = recorded(name, call_of(op, rounds * slot // 4), topology, halves * 16 * slot)
         assert program.rounds == rounds
-        return simulate(program, topology).total_us
+        return simulate(program, topology, find_cost("study", "")).total_us
 
     first, second = time(executor, 1, 2), time(executor, 2, 2)
     longer = second - first

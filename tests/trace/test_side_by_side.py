@@ -38,7 +38,7 @@ COLUMNS = """
          post i ▸sub 2    read 256K ◂r3    wait h ◂main     ╎
          copy 256K        ╏                read 256K ◂r2    wait i ◂main
          ╏                ╏                ╏                read 256K ◂r1
-  24.67  ╎                TxDataSignal ▸r3 TxDataSignal ▸r2 TxDataSignal ▸r1
+  21.41  ╎                TxDataSignal ▸r3 TxDataSignal ▸r2 TxDataSignal ▸r1
          ╎                RxDataSignal ◂r3 RxDataSignal ◂r2 RxDataSignal ◂r1
          ╎                post j ▸main     post k ▸main     post l ▸main
          wait j ◂sub 0

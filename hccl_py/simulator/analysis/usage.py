@@ -41,6 +41,10 @@ class StreamUsage:
         return np.asarray(sums / used.sum(axis=1)[:, None])
 
 
+ROUNDING = 1e-12
+"""The share of the whole that sums of times are off by where nothing is left."""
+
+
 def usage(timeline: Timeline) -> StreamUsage:
     """Add the tasks up by rank and stream."""
     program, kind = timeline.program, timeline.program.tasks.kind
@@ -55,5 +59,6 @@ def usage(timeline: Timeline) -> StreamUsage:
 
     waiting, busy = summed(waits), summed(~waits)
     idle = np.maximum(timeline.total_us - busy - waiting, 0.0)
+    idle[idle < ROUNDING * timeline.total_us] = 0.0
     tasks = np.bincount(queue, minlength=shape[0] * shape[1]).reshape(shape)
     return StreamUsage(busy, waiting, idle, tasks)
