@@ -1,4 +1,4 @@
-"""How true a model time is: one line beside it, and the digits that it has.
+"""The accuracy of model times: one line beside them, and the digits that they have.
 
     accuracy   ±9 % (p90 of 21 held-out times of a vendor's simulation, 512K–512M, 16 ranks);
                this call: inside

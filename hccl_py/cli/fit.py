@@ -29,6 +29,27 @@ _KINDS: dict[str, Kind] = {
 }
 
 
+PARAMETERS = option(
+    "--parameters",
+    "NAMES",
+    "What is fitted, with commas between: hccs.gbps,task_us. Names with = between them have one "
+    "value.",
+)
+LEAVE_OUT = option(
+    "--leave-out",
+    "COLUMN",
+    "Fit again without each group of rows that are alike in a column, such as group or op, and "
+    "show how well the others predict it.",
+)
+SOURCE = option("--source", "TEXT", "Where the times come from, for people.")
+TIMES_ARE = option(
+    "--times-are",
+    "KIND",
+    "What took the times: hardware, or a vendor simulation; a document that states them.",
+)
+OUT = option("--out", "FILE", "Write the cost model, as .json or .yaml.")
+
+
 @grouped
 def command(
     *,
@@ -54,38 +75,11 @@ def command(
         ),
     ] = None,
     network: Annotated[str, NETWORK] = "uncontended",
-    parameters: Annotated[
-        str | None,
-        option(
-            "--parameters",
-            "NAMES",
-            "What is fitted, with commas between: hccs.gbps,task_us. Names with = between "
-            "them have one value.",
-        ),
-    ] = None,
-    leave_out: Annotated[
-        str | None,
-        option(
-            "--leave-out",
-            "COLUMN",
-            "Fit again without each group of rows that are alike in a column, such as group or op, "
-            "and show how well the others predict it.",
-        ),
-    ] = None,
-    source: Annotated[
-        str, option("--source", "TEXT", "Where the times come from, for people.")
-    ] = "",
-    times_are: Annotated[
-        str,
-        option(
-            "--times-are",
-            "KIND",
-            "What took the times: hardware, or a vendor simulation; a document that states them.",
-        ),
-    ] = "hardware",
-    out: Annotated[
-        str | None, option("--out", "FILE", "Write the cost model, as .json or .yaml.")
-    ] = None,
+    parameters: Annotated[str | None, PARAMETERS] = None,
+    leave_out: Annotated[str | None, LEAVE_OUT] = None,
+    source: Annotated[str, SOURCE] = "",
+    times_are: Annotated[str, TIMES_ARE] = "hardware",
+    out: Annotated[str | None, OUT] = None,
     output: Output,
 ) -> None:
     """Fit a cost model to measured times.

@@ -174,7 +174,7 @@ class FitReport:
         return replace(self, fit=replace(self.fit, cost=cost))
 
     def _measured_set(self, kind: Kind, source: str, column: str | None) -> MeasuredSet:
-        """Return what the model was held to, for its file: the errors of groups left out, else of
+        """Return the measurements of the model for its file: the errors of groups left out, else of
         the rows that were held out.
         """
         errors = [d for one in self._counted for d in one.deviations]
@@ -324,7 +324,7 @@ class FitReport:
         return [k for k in every if k not in set(held_out)], held_out
 
     def _order(self) -> tuple[int, int]:
-        """Return how many pairs of programs of the same op and size the model has in the order in
+        """Return the number of pairs of programs of the same op and size the model has in the order in
         which they were measured, and how many pairs there are.
         """
         alike: dict[tuple[str, int, int], dict[int, list[int]]] = {}
@@ -357,7 +357,7 @@ class FitReport:
 
 
 def _group_of(s: MeasuredCall, column: str) -> str:
-    """Return what a sample has in a column that rows are left out by."""
+    """Return the value of a sample in the column that rows are left out by."""
     known = {"group": s.group, "op": s.op, "executor": s.executor, "name": s.name}
     if column not in known:
         hint = did_you_mean(column, _COLUMNS) or f"Those known are {', '.join(_COLUMNS)}."

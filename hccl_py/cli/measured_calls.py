@@ -19,7 +19,7 @@ from hccl_py.fit.logs.hccl_test import LogTable
 from hccl_py.fit.logs.logged_calls import logged_call
 from hccl_py.fit.logs.measured import read_log
 from hccl_py.fit.logs.time_lists import RowReader, TimedRow, is_list, read_list
-from hccl_py.fit.point_to_point import Transfer, transfer_program
+from hccl_py.fit.measured_transfers import Transfer, transfer_program
 from hccl_py.program.program import Program
 from hccl_py.topology import Topology
 from hccl_py.topology.presets import DEFAULT_PRESET
@@ -58,7 +58,7 @@ class MeasuredCall:
 
     @property
     def title(self) -> str:
-        """What people call it: its name, else its call."""
+        """The name in reports, else the call."""
         if self.name:
             return self.name
         return f"{describe_op(self.program.op)} {self.algorithm_text}".strip()

@@ -52,7 +52,7 @@ class Times:
 
     @property
     def is_at_floor(self) -> bool:
-        """True if the call takes what any call takes, whatever its tasks do."""
+        """True if the call takes the least time of any call, longer than its own tasks."""
         return self.makespan_us < self.total_us
 
 

@@ -85,7 +85,7 @@ class LinkCost(BaseModel):
 
     @property
     def switched_gbps(self) -> float:
-        """What all flows of a device take together where links end in a switch; inf: anything."""
+        """The rate that all flows of a device share where links end in a switch; inf: anything."""
         if self.device_gbps is not None:
             return self.device_gbps
         return self.widest_gbps * self.ports

@@ -57,7 +57,7 @@ def flows_at_once(
 
 
 @dataclass(frozen=True, eq=False)
-class _Transfers:
+class _Moves:
     """Transfers of one stream: their numbers, their sorts [transfer, lane or 1], their places on
     the stream, and for each how many instructions of every stream come before it.
     """
@@ -68,7 +68,7 @@ class _Transfers:
     at: IntArray
     before: IntArray
 
-    def has(self, sort: npt.NDArray[Any], other: _Transfers, place: int) -> npt.NDArray[np.bool_]:
+    def has(self, sort: npt.NDArray[Any], other: _Moves, place: int) -> npt.NDArray[np.bool_]:
         """True where a transfer of this sort may run beside one of another stream: those of this
         stream between what comes before that one, and what that one comes before.
         """
@@ -85,7 +85,7 @@ def _transfers(
     sorts: Sequence[Lanes],
     data: Sequence[int],
     before: IntArray,
-) -> dict[int, _Transfers]:
+) -> dict[int, _Moves]:
     """Return the transfers of every stream that has some; streams are numbered from 0 as in
     `before`.
     """
@@ -97,12 +97,12 @@ def _transfers(
     for stream, some in by_stream.items():
         rows = np.broadcast_arrays(*[np.atleast_1d(sorts[k]) for k in some])
         own = before[some]
-        found[stream] = _Transfers(stream, some, np.stack(rows), own[:, stream], own)
+        found[stream] = _Moves(stream, some, np.stack(rows), own[:, stream], own)
     return found
 
 
 def _before(instructions: Sequence[Instruction], first_local: int) -> IntArray:
-    """Return how many instructions of each stream come before every instruction, [instruction,
+    """Return the number of instructions of each stream before every instruction, [instruction,
     stream]; of its own stream its place there.
     """
     number = {stream: n for n, stream in enumerate(sorted({i.stream for i in instructions}))}

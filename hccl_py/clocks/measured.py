@@ -1,4 +1,4 @@
-"""What a cost model was held to, and whether a call lies inside that.
+"""Measurements that a cost model was held to, and the calls that they speak for.
 
 A cost model states its sets of measured times (`CostModel.measured`). Each set says of what kind it
 is, which calls it holds, and by how much the model missed those times of it that were held out of
@@ -59,7 +59,7 @@ class MeasuredSet(BaseModel):
 
 @dataclass(frozen=True)
 class TimedCallFacts:
-    """What sets of measured times know of a call: `links` are the sorts of links that it uses; None
+    """Facts of a call that sets of measured times know: `links` are the sorts of links that it uses; None
     and empty texts are not held against a set.
     """
 
@@ -74,7 +74,7 @@ class TimedCallFacts:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How true a time of a call is: the set that comes nearest to the call, and the reasons why the
+    """The accuracy of a time: the set that comes nearest to the call, and the reasons why the
     call is outside of it, `128 ranks, measured at 16`; inside where there is none.
 
     Without a set, or with one that has no held-out errors, there is no band.
@@ -96,7 +96,7 @@ class Accuracy:
 
 
 def accuracy_of(measured: tuple[MeasuredSet, ...], call: TimedCallFacts) -> Accuracy:
-    """Return how true a model's time of a call is, by the model's sets of measured times.
+    """Return the accuracy of a model's time of a call by the model's sets of measured times.
 
     Of several sets the one counts that has errors held out and is nearest to the call: with the
     fewest reasons against it, then with the nearest sizes, then with the most points.
@@ -115,7 +115,7 @@ def accuracy_of(measured: tuple[MeasuredSet, ...], call: TimedCallFacts) -> Accu
 
 
 def _from_sizes(one: MeasuredSet, size: int) -> float:
-    """Return how many times a size is larger or smaller than those of a set, as a logarithm."""
+    """Return the logarithm of the ratio of a size to the nearest of a set."""
     if one.bytes is None:
         return 0.0
     least, most = (math.log2(max(n, 1)) for n in one.bytes)
@@ -124,7 +124,7 @@ def _from_sizes(one: MeasuredSet, size: int) -> float:
 
 
 def _reasons(one: MeasuredSet, call: TimedCallFacts) -> list[str]:
-    """Return what of a call is outside a set."""
+    """Return the facts of a call that are outside a set."""
     found = []
     if one.ops and call.op and call.op not in one.ops:
         found.append(f"{call.op}, measured for {_listed(one.ops)}")

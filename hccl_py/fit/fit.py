@@ -26,10 +26,10 @@ import numpy as np
 
 from hccl_py.clocks.cost import CostModel
 from hccl_py.errors import ParameterError
-from hccl_py.fit.alike import counted_once
 from hccl_py.fit.critical_paths import CriticalPaths
 from hccl_py.fit.determined import deciding_rows, hold, not_determined
 from hccl_py.fit.parameters import Parameter, TimedCall, used_parameters, with_plain_links
+from hccl_py.fit.same_programs import counted_once
 from hccl_py.fit.search import DISTINCT, ModelTimes, Search, Solution
 from hccl_py.fit.simulated import SimulatedTimes
 from hccl_py.simulator.entry import Network

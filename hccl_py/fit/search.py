@@ -20,8 +20,8 @@ import numpy as np
 
 from hccl_py.clocks.cost import CostModel
 from hccl_py.clocks.engines import engine_of
-from hccl_py.fit.alike import alike_programs
 from hccl_py.fit.parameters import Linearization, Parameter, TimedCall
+from hccl_py.fit.same_programs import alike_programs
 from hccl_py.values import Floats
 
 Free = tuple[int, ...]

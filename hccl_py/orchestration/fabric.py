@@ -152,7 +152,7 @@ def _requested_twice(topology: Topology, key: int) -> OrchestrationError:
 
 
 def _is_like(topology: Topology, name: str, plane: str) -> bool:
-    """Return whether a plane has the members of another one, in the same order."""
+    """True if a plane has the members of another one, in the same order."""
     try:
         found = topology.plane(name)
     except ParameterError:  # a ring that servers of the product do not have

@@ -1,9 +1,9 @@
-"""How compiled loops take tuples of columns: by reference, a pointer each.
+"""Tuples of columns as arguments of compiled loops: by reference, a pointer each.
 
 numba hands a tuple over by value, every array of it as seven numbers. A helper that takes three
-tuples then has 500 arguments, whatever it uses, and most of the time to compile a loop went into
-these. Here a tuple is laid out once, on the stack of the first call, and a field is loaded where it
-is used. Imported where something compiles (kernels.py), as numba is slow to import.
+tuples then has 500 arguments, of which it uses few, and most of the time to compile a loop went
+into these. Here a tuple is laid out once, on the stack of the first call, and a field is loaded
+where it is used. Imported where something compiles (kernels.py), as numba is slow to import.
 """
 
 from __future__ import annotations

@@ -33,14 +33,14 @@ SAME = 1e-9
 
 @dataclass(frozen=True)
 class AveragePass:
-    """What a pass takes on average, `us`, and by how much that changes from pass to pass."""
+    """The time of a pass on average, `us`, and its change from pass to pass."""
 
     us: float
     spread: float
 
 
 def average_pass(timeline: Timeline, depth: int) -> AveragePass | None:
-    """Return what a pass takes in the later half of a program that comes to no steady state; None
+    """Return the time of a pass in the later half of a program that comes to no steady state; None
     where its quarters differ by more than MOST_SPREAD, and for a few passes.
 
     The last `depth` passes and the very last one may do something else.

@@ -121,7 +121,7 @@ class Comparison:
         return accuracy_of(self.point.cost.measured, call)
 
     def is_at_floor(self, row: Row) -> bool:
-        """True if a call takes what any call of its engine takes, whatever its program does."""
+        """True if a call takes the least time of any call of its engine."""
         engines = self.point.cost.engines
         floors = [engines.of(name).call_us for name in ENGINES]
         return any(us and rounded_us(us) == rounded_us(row.time_us) for us in floors)
@@ -138,7 +138,7 @@ class Comparison:
         return [*self._level(), *self._by_link(), *self.notes, *self._left_out()]
 
     def _level(self) -> list[str]:
-        """Say how many candidates of each size are not told apart."""
+        """Return a sentence with the number of candidates of each size that are ties."""
         tied: dict[float, list[str]] = {}
         for size, rows in self.by_size.items():
             count, band = sum(map(self.ties, rows)), self.accuracy(size).band

@@ -146,8 +146,8 @@ EFFECTS: dict[str, Callable[[], bool]] = {
     "device": takes_a_device,
     "strict": lambda: refuses_strictly(),
     "ruleset": lambda: (
-        planned(ONE_POD, count=1 << 19, op="all_gather", ruleset="cann-2025.07").selection.hccl_executor
-        != planned(SERVERS, ruleset="cann-2026.08").selection.hccl_executor
+        planned(ONE_POD, "all_gather", 1 << 19, ruleset="cann-2025.07").selection.hccl_executor
+        != planned(ONE_POD, "all_gather", 1 << 19, ruleset="cann-2026.08").selection.hccl_executor
     ),
     "zero_copy": lambda: (
         planned(ONE_POD, count=1 << 25, zero_copy=True).selection.hccl_executor

@@ -256,7 +256,7 @@ def test_the_first_restart_of_torchrun_is_a_job_of_its_own(tmp_path: Path) -> No
                 os.kill(os.getpid(), signal.SIGKILL)
             dist.all_reduce(tensor)
             dist.destroy_process_group()
-            return tensor.tolist()
+            return [float(value) for value in tensor]
 
         return work
 

@@ -30,7 +30,7 @@ from hccl_py.errors import ParameterError
 from hccl_py.fit.logs.hccl_test import LEAST_US, MOST_US
 from hccl_py.fit.logs.measured import MOST_BYTES
 from hccl_py.fit.logs.rccl_tests import is_rccl_file
-from hccl_py.fit.point_to_point import Transfer
+from hccl_py.fit.measured_transfers import Transfer
 
 _KIND = FileKind(
     noun="list of times",
@@ -69,7 +69,7 @@ def is_list(path: str) -> bool:
 
 @dataclass(frozen=True)
 class RowReader:
-    """What reading a row needs: the options that rows may have beside those of this format (int,
+    """The needs of a row's reader: the options that rows may have beside those of this format (int,
     bool or str), the op of rows that name none, and the bytes of a size such as 8M.
     """
 

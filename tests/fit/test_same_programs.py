@@ -1,8 +1,8 @@
 """Equal programs are one, and equal times of one program count once."""
 
-from hccl_py.fit.alike import alike_programs, counted_once
 from hccl_py.fit.fit import fit
 from hccl_py.fit.parameters import Parameter, TimedCall
+from hccl_py.fit.same_programs import alike_programs, counted_once
 from hccl_py.simulator import CostModel
 from hccl_py.topology import topology_of
 from tests.recording import op_of, recorded

@@ -4,8 +4,8 @@ import pytest
 
 from hccl_py.errors import ParameterError
 from hccl_py.fit.fit import fit
+from hccl_py.fit.measured_transfers import Transfer, transfer_program
 from hccl_py.fit.parameters import Parameter, TimedCall
-from hccl_py.fit.point_to_point import Transfer, transfer_program
 from hccl_py.simulator import COSTS, LinkCost, simulate
 
 MB = 1 << 20
