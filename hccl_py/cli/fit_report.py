@@ -324,8 +324,8 @@ class FitReport:
         return [k for k in every if k not in set(held_out)], held_out
 
     def _order(self) -> tuple[int, int]:
-        """Return the number of pairs of programs of the same op and size the model has in the order in
-        which they were measured, and how many pairs there are.
+        """Return the number of pairs of programs, of one op and size each, that the model has in
+        the order in which they were measured, and the number of all pairs.
         """
         alike: dict[tuple[str, int, int], dict[int, list[int]]] = {}
         for k, s in enumerate(self._samples):

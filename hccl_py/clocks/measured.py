@@ -59,8 +59,8 @@ class MeasuredSet(BaseModel):
 
 @dataclass(frozen=True)
 class TimedCallFacts:
-    """Facts of a call that sets of measured times know: `links` are the sorts of links that it uses; None
-    and empty texts are not held against a set.
+    """Facts of a call that sets of measured times know: `links` are the sorts of links that it
+    uses; None and empty texts are not held against a set.
     """
 
     op: str
