@@ -50,7 +50,7 @@ def test_a_name_says_where_an_executor_is_written(capsys: pytest.CaptureFixture[
     shown = capsys.readouterr().out
     assert shown.startswith("executors of all_reduce\n  AllReduceRingExecutor  hccl_executors\n")
     assert "rings/servers.py:" in shown.replace("\n      ", "")
-    assert "level0:ring; level1:ring|" in shown
+    assert "level0:ring; level1:H-D_R|ring|" in shown
     assert "coll_all_reduce_ring_executor.cc" in shown.replace("\n      ", "")
     assert "platforms" not in shown
 
