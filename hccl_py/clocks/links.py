@@ -153,6 +153,7 @@ class Links:
             for first in range(0, len(transports), _AT_ONCE)
         ]
         costs = np.concatenate(parts, axis=1) if parts else np.zeros((6, 0))
+        costs[2] = costs[2, transports.far]  # what is pulled takes the route of the other end
         first, of_end = _alike(*costs, transports.is_rdma)
         is_rdma = transports.is_rdma[first]
         return _classes(of_end, costs[0, first], costs[1:, first], is_rdma)

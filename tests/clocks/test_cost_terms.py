@@ -35,6 +35,7 @@ from tests.recording import BY_NAME, op_of, recorded
 from tests.simulator.costs import COST
 from tests.simulator.moves import PLAIN, Move, Tangle, moving
 from tests.simulator.naive_contended import naive_contended
+from tests.simulator.naive_costs import factor_by_hand
 
 PAIR = topology_of(2)
 
@@ -116,19 +117,6 @@ def test_reductions_may_overlap_their_transfers(
     added = cost.model_copy(update={"inline_reductions": "sum"})
     assert totals(program, topology, added) == pytest.approx([alpha + 2 * beta + gamma] * 4)
     assert cost.formula().inline_reductions == "sum"
-
-
-def factor_by_hand(seed: int, rank: int, stream: int, place: int, jitter: float) -> float:
-    """Return a task's factor from Python's whole numbers, to the last bit."""
-
-    def mixed(x: int) -> int:
-        x = (x ^ x >> 32) % 2**32
-        x = (x ^ x >> 16) * 0x21F0AAAD % 2**32
-        x = (x ^ x >> 15) * 0x735A2D97 % 2**32
-        return x ^ x >> 15
-
-    u = mixed(mixed(mixed(mixed(seed) ^ rank) + stream) + place * 0x9E3779B1) / 2**32
-    return 1 + jitter / math.sqrt(1 / 7 - 1 / 16) * (u * u * u)
 
 
 JITTERY = CostModel(**(COST.model_dump() | {"jitter": 0.3, "jitter_seed": 20_260_801}))

@@ -16,6 +16,7 @@ from hccl_py.simulator import (
     LinkCost,
     Stragglers,
     simulate_batches,
+    simulate_contended,
     simulate_tasks,
 )
 from hccl_py.topology import Topology, topology_of
@@ -25,6 +26,7 @@ from hccl_py.topology.networks.models import NetworkLinkModel, NetworkModel, Net
 from hccl_py.topology.presets import PRESETS
 from tests.recording import op_of, recorded
 from tests.simulator.costs import LINKS as COST
+from tests.simulator.moves import Move, moving
 
 MESH = topology_of(4)
 PRODUCTS = [name for name in PRESETS if name not in ("mesh", "ring")]
@@ -189,6 +191,20 @@ def test_a_link_may_be_named_in_several_ways(texts: list[str], wanted: list[int]
     topology = topology_from(NetworkModel.model_validate(NAMED), "named")
     slow = Stragglers.parse(texts)
     assert [alpha_of(topology, *pair, slow) for pair in ((0, 1), (1, 2), (2, 0))] == wanted
+
+
+def test_what_is_read_takes_the_route_of_the_data() -> None:
+    """There are 4 GB/s from a to b, 1 back."""
+    ways = [("a", "b", 4), ("b", "a", 1)]
+    links = [{"from": a, "to": b, "gbps": gbps, "duplex": False} for a, b, gbps in ways]
+    drawn = {"ranks": [{"name": "a"}, {"name": "b"}], "links": links}
+    topology = topology_from(NetworkModel.model_validate(drawn), "two ways")
+    from_b, from_a = Move(0, 1, 8), Move(1, 0, 8)
+    to_b, to_a = Move(0, 1, 8, writes=True), Move(1, 0, 8, writes=True)
+    for move, wanted in ((from_b, 8), (from_a, 2), (to_b, 2), (to_a, 8)):
+        program = moving([move], topology)
+        for simulate in (simulate_tasks, simulate_batches, simulate_contended):
+            assert simulate(program, topology, COST).total_us == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Contended times by definition: every rate anew at every event, every actor a generator.
 
 Streams and RDMA connections are Python generators that yield what they wait for. Rates grow step by
-step for all flows alike until something stops them, as textbooks say.
+step for all flows alike until something stops them, as textbooks say. Times of tasks alone, routes
+and capacities are those of `naive_costs` and `naive_routes`.
 """
 
 import math
@@ -10,16 +11,13 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import partial
 
-import numpy as np
-
-from hccl_py.clocks.durations import Durations
-from hccl_py.clocks.links import Links
 from hccl_py.enums import TaskKind
 from hccl_py.program.matching import queues_of
 from hccl_py.program.program import Program
 from hccl_py.simulator import CostModel, Stragglers
-from hccl_py.simulator.tasks import TaskCosts
 from hccl_py.topology import Topology
+from tests.simulator.naive_costs import NaiveCosts
+from tests.simulator.naive_routes import Link
 
 TINY = 1e-10
 
@@ -30,7 +28,7 @@ class Flow:
     that it has alone, in bytes a µs.
     """
 
-    route: dict[int, float]
+    route: dict[Link, float]
     left: float
     full: float
     rate: float = 0.0
@@ -47,7 +45,7 @@ class Naive:
     start: list[float]
     end: list[float]
     effect: list[float]
-    peaks: dict[int, float] = field(default_factory=dict)
+    peaks: dict[Link, float] = field(default_factory=dict)
 
 
 class _Walk:
@@ -56,19 +54,18 @@ class _Walk:
     ) -> None:
         self.program = program
         self.tasks = program.tasks
-        self.costs = TaskCosts.of(program, Durations(program, topology, cost, slow))
-        self.links = Links(topology, cost, slow)
+        self.costs = NaiveCosts(program, topology, cost, slow)
         nothing = [math.nan] * len(program.tasks)
         self.found = Naive(list(nothing), list(nothing), list(nothing))
         self.sent: dict[int, deque[int]] = {}
-        self.capacity: dict[int, float] = {}
+        self.capacity: dict[Link, float] = {}
 
     def stream(self, rows: list[int]) -> Actor:
         found, tasks, costs = self.found, self.tasks, self.costs
         t = 0.0
         for row in rows:
             found.start[row] = t
-            kind, connection = int(tasks.kind[row]), int(costs.connection[row])
+            kind, connection = int(tasks.kind[row]), costs.connection[row]
             if kind == TaskKind.NOTIFY_WAIT:
                 post = int(self.program.linked.post_of[row])
                 yield partial(self.is_set, post)
@@ -110,30 +107,9 @@ class _Walk:
         size = float(self.tasks.size[row])
         if alone_us <= TINY:
             return Flow({}, 0.0, 1.0)
-        route = self.route(row)
-        numbers = np.array(list(route), np.int64)
-        for number, gbps in zip(route, self.links.capacities(numbers).tolist(), strict=True):
-            self.capacity[number] = gbps * 1e3
+        route = self.costs.shares(row)
+        self.capacity |= {link: self.costs.links.capacity(link) for link in route}
         return Flow(route, size, size / alone_us)
-
-    def route(self, row: int) -> dict[int, float]:
-        tasks, network = self.tasks, self.links.network
-        rank, kind, end = int(tasks.rank[row]), TaskKind(int(tasks.kind[row])), int(tasks.end[row])
-        if kind in (TaskKind.COPY, TaskKind.REDUCE):
-            node = network.rank_nodes[[rank]]
-            return {int(network.number(node, node)[0]): 1.0}
-        transports = self.program.transports
-        pair = [int(transports.rank[end]), int(transports.peer[end])]
-        if kind in (TaskKind.READ, TaskKind.READ_REDUCE):
-            pair.reverse()
-        source, target = (np.array([rank]) for rank in pair)
-        found = network.routes(source, target, transports.is_rdma[end : end + 1])
-        both = network.rank_nodes[pair]
-        shared = self.links.cost.memory_users == "all"
-        memory = network.number(both, both).tolist() if shared else []
-        shares = np.ones(len(found.link)) if found.share is None else found.share
-        over = dict(zip(found.link.tolist(), shares.tolist(), strict=True))
-        return over | dict.fromkeys(memory, 1.0)
 
 
 def naive_contended(
@@ -142,7 +118,7 @@ def naive_contended(
     """Simulate small programs."""
     walk = _Walk(program, topology, cost, slow or Stragglers())
     queues = queues_of(program)
-    ends = sorted({int(connection) for connection in walk.costs.connection if connection >= 0})
+    ends = sorted({connection for connection in walk.costs.connection if connection >= 0})
     walk.sent = {end: deque() for end in ends}
     actors: list[Actor] = [
         walk.stream(queues.rows[first:last].tolist())
@@ -200,13 +176,13 @@ def _go_on(waiting: dict[Actor, Waiting], actor: Actor, now: float) -> bool:
     return ready
 
 
-def _find_rates(flows: list[Flow], capacity: dict[int, float]) -> None:
+def _find_rates(flows: list[Flow], capacity: dict[Link, float]) -> None:
     """Let all rates grow alike; who reaches its own limit or a full link stops."""
     level, growing = 0.0, list(flows)
     for flow in flows:
         flow.rate = 0.0
     while growing:
-        used, sharers = _used(flows), Counter[int]()
+        used, sharers = _used(flows), Counter[Link]()
         for flow in growing:
             sharers.update(flow.route)  # adds shares up
         rooms = {link: (capacity[link] - used[link]) / n for link, n in sharers.items()}
@@ -228,9 +204,9 @@ def _note_peaks(walk: _Walk, flows: list[Flow]) -> None:
         walk.found.peaks[link] = max(walk.found.peaks.get(link, 0.0), share)
 
 
-def _used(flows: list[Flow]) -> dict[int, float]:
+def _used(flows: list[Flow]) -> dict[Link, float]:
     """Return what flows take of each link."""
-    used: dict[int, float] = dict.fromkeys((link for flow in flows for link in flow.route), 0.0)
+    used: dict[Link, float] = dict.fromkeys((link for flow in flows for link in flow.route), 0.0)
     for flow in flows:
         for link, share in flow.route.items():
             used[link] += flow.rate * share
