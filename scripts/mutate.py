@@ -202,7 +202,8 @@ class Runner(NamedTuple):
         takes too long, or nothing.
         """
         roots = [self.checkout, *(self.checkout / name for name in SOURCE_ROOTS)]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, roots))}
+        paths = [*map(str, roots), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", *self.options]
         end = time.monotonic() + limit_s if limit_s else None
         for k, test in enumerate(tests):
@@ -271,10 +272,10 @@ def main() -> int:
         limits: dict[str, float] = {}
         for mutant in chosen:
             tests = options.tests or tests_for(mutant.path)
-            named = " ".join(tests)
-            if named not in limits:
-                limits[named] = AT_LEAST_S + SLOWER * runner.seconds(tests)
-            killer = runner.killer(mutant, tests, limits[named])
+            whole = tests[-1]  # the folder: it has the tests of the module's name, too
+            if whole not in limits:
+                limits[whole] = AT_LEAST_S + SLOWER * runner.seconds(options.tests or [whole])
+            killer = runner.killer(mutant, tests, limits[whole])
             verdict = f"killed by {killer}" if killer else "alive"
             print(f"{mutant.path}:{mutant.line}  {mutant.what}: {verdict}", flush=True)
             killed += bool(killer)

@@ -32,9 +32,9 @@ def jobs_of(
     for stream, move in sorted(enumerate(moves), key=lambda numbered: numbered[1].rank):
         here, there, by_rdma = np.array([move.rank]), np.array([move.peer]), np.zeros(1, np.bool_)
         out, back = (network.routes(*ways, by_rdma) for ways in ((here, there), (there, here)))
-        alone = network.rates(out.link, COST).gbps / out.shares  # of the transport, the rank's
-        slowest = alone.min() * 1e3
-        _, links, share = out if move.writes else back
+        taken = out if move.writes else back
+        slowest = (network.rates(taken.link, COST).gbps / taken.shares).min() * 1e3
+        _, links, share = taken
         route = [numbers.setdefault(int(link), len(numbers)) for link in links]
         shares = () if share is None else share.tolist()
         by, times = move.rank if on_main else stream, float(factor[move.rank])
