@@ -263,8 +263,8 @@ def test_a_task_is_said_when_it_is_selected(opens: Opens) -> None:
 
 
 def test_links_have_rows_of_their_own(opens: Opens) -> None:
-    """In a mesh of 4 there are 12 links; each carries nothing but one read of 64 KiB, which takes 2.54
-    µs at 25.8 GB/s, behind 0.9 µs before it moves bytes: 74 % of the time.
+    """In a mesh of 4 there are 12 links; each carries nothing but one read of 64 KiB, which moves
+    bytes for 2.54 µs at 25.8 GB/s, after a start of 0.9 µs: for 74 % of the time.
     """
     page = opens(gather())
     assert [row["kind"] for row in page.state()["rows"]][-1] == "links"
