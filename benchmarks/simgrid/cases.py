@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -152,6 +152,8 @@ THINNER_TREE = {"preset": "fat-tree:4,oversubscription=4"}
 DRAGONFLY = {"preset": "dragonfly:2,2,1"}
 CUBE = {"preset": "hypercube:4"}
 PLANES = {"preset": str(Path(__file__).parent / "planes.json")}
+UNEVEN_PLANES = {"preset": str(Path(__file__).parent / "uneven_planes.json")}
+SLOW_PLANES = {"preset": str(Path(__file__).parent / "slow_planes.json")}
 RSV = "ReduceScatterVDeterExecutor"
 FULL, DIRECT = "RunAlltoAllVFullMesh", "RunAlltoAllDirectFullmesh"
 ALL_PAIRS = "EverybodyAtOnce"
@@ -274,6 +276,11 @@ CASES = (
     Case("broadcast from one rank over four planes", "BroadCastMeshExecutor", PLANES),
     Case("reduce-scatter over four planes", RSV, PLANES, 1024),
     Case("NHR all-reduce over four planes", "AllReduceComm", PLANES, 4096, level1="NHR"),
+    Case("data sprayed by weight over uneven planes", ALL_PAIRS, UNEVEN_PLANES, 1024),
+    Case("uneven data by weight over uneven planes", DIRECT, UNEVEN_PLANES, op="all_to_all_v"),
+    Case("planes that reach two leaves slowly", ALL_PAIRS, SLOW_PLANES, 1024),
+    Case("the same, uneven data", DIRECT, SLOW_PLANES, op="all_to_all_v"),
+    Case("the same, NHR all-reduce", "AllReduceComm", SLOW_PLANES, 4096, level1="NHR"),
     Case(
         "Ascend 950, all at once",
         ALL_PAIRS,
@@ -291,7 +298,7 @@ def exported(case: Case) -> dict[str, Any]:
     ["post", number, latency, connection or -1]   ["wait", number of the post]   ["delay", µs]
     ["flow", bytes, route]                        ["write", bytes, route, connection]
 
-    Data that is spread has a list of routes in place of one, with as many bytes on each.
+    Data that is spread has lists of bytes and of routes in the place of one.
     """
     program, topology = case.program(), case.place()
     writer = _Writer(program, topology, case.cost(), Stragglers.parse(case.slow))
@@ -338,54 +345,75 @@ class _Writer:
         task_us = float(costs.task_us[row]) if over >= 0 or on_stream else 0.0
         alone = after if over >= 0 else on_stream - task_us
         ways = self.ways_of(row, kind) if alone > 0 else ()
-        if not any(ways):
+        if not any(way.links for way in ways):
             return [["delay", on_stream]] if on_stream else []
         size = int(tasks.size[row])
-        rate = float(f"{size / len(ways) / alone:.12g}")
-        routes = [self.routes.setdefault((rate, way), len(self.routes)) for way in ways]
-        flow = [size, routes[0] if len(routes) == 1 else routes]
+        parts = [way.share * size for way in ways]
+        rates = [float(f"{part / alone:.12g}") for part in parts]
+        keys = [(rate, way.links) for rate, way in zip(rates, ways, strict=True)]
+        routes = [self.routes.setdefault(key, len(self.routes)) for key in keys]
+        flow = [size, routes[0]] if len(routes) == 1 else [[round(part) for part in parts], routes]
         before = [["delay", task_us]] if task_us else []
         return [*before, ["write", *flow, over] if over >= 0 else ["flow", *flow]]
 
-    def ways_of(self, row: int, kind: TaskKind) -> tuple[tuple[int, ...], ...]:
-        """Return the links of each way that a task's data takes, less those that never fill."""
+    def ways_of(self, row: int, kind: TaskKind) -> tuple[Way, ...]:
+        """Return each way that a task's data takes, without links that never fill."""
         tasks, network = self.program.tasks, self.links_of.network
         if kind == TaskKind.COMPUTE:
             return ()
         rank, peer = int(tasks.rank[row]), int(tasks.peer[row])
         if kind in (TaskKind.COPY, TaskKind.REDUCE):
             node = network.rank_nodes[[rank]]
-            ways = [network.number(node, node).tolist()]
+            ways = [Way(tuple(network.number(node, node).tolist()), 1.0)]
         else:
             pair = (peer, rank) if kind.reads_remote else (rank, peer)
             is_rdma = self.program.transports.is_rdma[tasks.end[row : row + 1]]
             ways = ways_of(network, *pair, is_rdma)
             if self.cost.memory_users == "all":
                 both = network.rank_nodes[list(pair)]
-                ways = [[*way, *network.number(both, both).tolist()] for way in ways]
-        finite = [[link for link in way if np.isfinite(self.capacity(link))] for way in ways]
-        return tuple(
-            tuple(self.links.setdefault(link, len(self.links)) for link in way) for way in finite
-        )
+                memory = tuple(network.number(both, both).tolist())
+                ways = [way._replace(links=way.links + memory) for way in ways]
+        return tuple(way._replace(links=self._numbered(way.links)) for way in ways)
+
+    def _numbered(self, links: tuple[int, ...]) -> tuple[int, ...]:
+        finite = [link for link in links if np.isfinite(self.capacity(link))]
+        return tuple(self.links.setdefault(link, len(self.links)) for link in finite)
 
 
-def ways_of(network: Network, source: int, target: int, is_rdma: Bools) -> list[list[int]]:
-    """Return the links of every route of a pair; where there are several, they have equal shares,
-    and a switch never lets through less than its links.
+class Way(NamedTuple):
+    """The links of one way of a pair's data, and the share of the data that goes over it."""
+
+    links: tuple[int, ...]
+    share: float
+
+
+def ways_of(network: Network, source: int, target: int, is_rdma: Bools) -> list[Way]:
+    """Return every way of a pair: a node hands data on by the shares of its links, and a switch
+    never lets through less than its links.
     """
     found = network.routes(np.array([source]), np.array([target]), is_rdma)
     if found.share is None:
-        return [found.link.tolist()]
+        return [Way(tuple(found.link.tolist()), 1.0)]
     heads, tails = (ends.tolist() for ends in network.ends(found.link)[::-1])
+    joined = list(zip(tails, heads, found.share.tolist(), strict=True))
     begin, end = network.rank_nodes[[source, target]].tolist()
-    ways, finished = [[begin]], []
-    while ways:
-        joined = list(zip(tails, heads, strict=True))
-        longer = [[*way, head] for way in ways for tail, head in joined if tail == way[-1]]
-        finished += [way for way in longer if way[-1] == end]
-        ways = [way for way in longer if way[-1] != end]
-    links = [network.number(np.array(way[:-1]), np.array(way[1:])).tolist() for way in finished]
-    used = Counter(link for way in links for link in way)
+    open_ways, finished = [([begin], 1.0)], []
+    while open_ways:
+        longer = []
+        for way, share in open_ways:
+            onward = [(head, part) for tail, head, part in joined if tail == way[-1]]
+            whole = sum(part for _, part in onward)
+            longer += [([*way, head], share * part / whole) for head, part in onward]
+        finished += [one for one in longer if one[0][-1] == end]
+        open_ways = [one for one in longer if one[0][-1] != end]
+    ways = [
+        Way(tuple(network.number(np.array(way[:-1]), np.array(way[1:])).tolist()), share)
+        for way, share in finished
+    ]
+    used: Counter[int] = Counter()
+    for found_way in ways:
+        used.update(dict.fromkeys(found_way.links, found_way.share))
     shares = dict(zip(found.link.tolist(), found.share.tolist(), strict=True))
-    assert shares == {link: count / len(links) for link, count in used.items()}
-    return links
+    assert used.keys() == shares.keys()
+    assert all(abs(used[link] - shares[link]) < 1e-12 for link in used)
+    return ways

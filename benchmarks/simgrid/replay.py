@@ -103,10 +103,10 @@ class Replay:
                 busy = Engine.clock
             self.last = max(self.last, busy)
 
-    def move(self, size: int, route: int | list[int]) -> None:
-        """Move bytes over a route, or as many over each of several."""
-        routes = [route] if isinstance(route, int) else route
-        parts = [Comm.sendto_async(*self.ends[one], size // len(routes)) for one in routes]
+    def move(self, size: int | list[int], route: int | list[int]) -> None:
+        """Move bytes over a route, or parts of them over several."""
+        pairs = [(size, route)] if isinstance(size, int) else zip(size, route, strict=True)
+        parts = [Comm.sendto_async(*self.ends[way], part) for part, way in pairs]
         for part in parts:
             part.wait()
 

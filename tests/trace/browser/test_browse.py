@@ -263,7 +263,9 @@ def test_a_task_is_said_when_it_is_selected(opens: Opens) -> None:
 
 
 def test_links_have_rows_of_their_own(opens: Opens) -> None:
-    """In a mesh of 4 there are 12 links; each carries nothing but one read, at full speed."""
+    """In a mesh of 4 there are 12 links; each carries nothing but one read of 64 KiB, which moves
+    bytes for 2.54 µs at 25.8 GB/s, after a start of 0.9 µs: for 74 % of the time.
+    """
     page = opens(gather())
     assert [row["kind"] for row in page.state()["rows"]][-1] == "links"
     page.click("#gutter li.links button.fold")
@@ -274,4 +276,4 @@ def test_links_have_rows_of_their_own(opens: Opens) -> None:
     item = page.find("#gutter li:last-child").rect
     lanes = page.find("#lanes").rect
     page.pointer(lanes["x"] + lanes["width"] * 0.75, item["y"] + item["height"] / 2)
-    assert "100 %" in page.text("#tooltip")
+    assert "74 %" in page.text("#tooltip")
