@@ -8,10 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from hccl_platform.emulated.session import EmulatedSession
 from hccl_py.cli import main
 from hccl_py.cli.errors import WRONG
+from hccl_py.plugins.platforms import TaskTimes
+from hccl_py.program.program import Program
 
 
 def run_json(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> Any:
@@ -113,6 +117,48 @@ def test_an_interleaving(schedule: str, capsys: pytest.CaptureFixture[str]) -> N
     document = run_json(capsys, "all_reduce", *options, "--seed", "7", "--schedule", schedule)
     assert document["schedule"] == {"seed": 7, "adversary": schedule, "slow": []}
     assert document["rows"][0]["check"] == "success"
+
+
+def test_measured_times_stand_beside_the_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a session that times tasks: task k takes 2 µs from 3 k on, in the run behind warm-ups."""
+    runs: list[str] = []
+    run = EmulatedSession.run
+
+    def counted(session: EmulatedSession, tag: str, *rest: Any) -> Any:
+        runs.append("run")
+        return run(session, tag, *rest)
+
+    def timed(session: EmulatedSession, tag: str, program: Program, *arrays: Any) -> TaskTimes:
+        runs.append("timed")
+        run(session, tag, program, *arrays)
+        start = np.arange(len(program.tasks), dtype=np.float64) * 3
+        return TaskTimes(start, start + 2)
+
+    monkeypatch.setattr(EmulatedSession, "run", counted)
+    monkeypatch.setattr(EmulatedSession, "time_tasks", timed, raising=False)
+    file = tmp_path / "beside.json"
+    options = ["--ranks", "3", "-b", "4K", "-n", "1", "-w", "2", "--check", "0"]
+    assert main(["run", "all_gather", *options, "--timeline", str(file)]) == 0
+    assert capsys.readouterr().err == ""
+    assert runs == ["run", "run", "timed", "run", "run", "run"]
+    events = json.loads(file.read_text("utf-8"))["traceEvents"]
+    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    tasks: dict[str, list[tuple[float, float]]] = {"measured on emulated": [], "model": []}
+    for e in events:
+        if e.get("cat") == "task":
+            tasks[names[e["pid"]].partition(", ")[2]].append((e["ts"], e["dur"]))
+    measured = sorted(tasks["measured on emulated"])
+    assert measured == [(3.0 * k, 2.0) for k in range(len(tasks["model"]))]
+    assert len({dur for _, dur in tasks["model"]}) > 1
+    facts = {names[e["pid"]]: e["args"] for e in events if e["name"] == "about"}
+    about = facts["program, measured on emulated"]
+    assert about["title"] == facts["program, model"]["title"]
+    assert about["title"].startswith("all_gather of ")
+    assert (about["clock"], about["platform"]) == ("measured", "emulated")
+    assert facts["program, model"]["clock"] == "model"
+    assert "platform" not in facts["program, model"]
 
 
 def test_graph_mode(capsys: pytest.CaptureFixture[str]) -> None:

@@ -249,6 +249,15 @@ def test_it_is_the_locks_that_keep_what_ranks_add(monkeypatch: pytest.MonkeyPatc
     assert any(wrong_results(16, runs, repeats=20) for _ in range(10))
 
 
+def test_a_ring_reduces_a_quarter_three_times() -> None:
+    run = Run.of(recorded("AllReduceComm", op_of("all_reduce", 1024, "fp16"), 4))
+
+    def body(world: World, session: SharedSession) -> dict[DataType, int]:
+        return session._part("tag", run.program).reduced
+
+    assert in_sessions(4, body) == [{DataType.FP16: 3 * 512}] * 4
+
+
 def test_who_waits_for_a_lock_says_so() -> None:
     run = Run.of(recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce", 20_000), 3))
 

@@ -159,6 +159,20 @@ def test_a_yield_that_takes_long_spares_the_next_64(
     assert clock.yields == 3
 
 
+def test_a_rank_that_is_woken_looks_at_its_peers_every_16th_time(
+    ranks: list[Wakeups], clock: SimpleNamespace
+) -> None:
+    ranks[0].begin(CALLED)
+    ranks[1].begin(CallIdentity(b"calls that", 6 << 24))
+    falls_asleep(ranks[0])
+    for _ in range(15):
+        ranks[1].wake(0)
+        pause(ranks[0])
+    ranks[1].wake(0)
+    with pytest.raises(MismatchError):
+        pause(ranks[0])
+
+
 def test_a_condition_is_waited_for(ranks: list[Wakeups], clock: SimpleNamespace) -> None:
     answers = [True, *[False] * 33]
     ranks[0].begin(CALLED)
