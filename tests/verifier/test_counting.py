@@ -129,9 +129,11 @@ class Looked(NamedTuple):
     every: Interleavings
 
 
-def every(make: Maker, seeds: int, copies: int = 0, **more: object) -> Iterator[Looked]:
-    """Yield drawn programs that come to their end in the walk, with all their interleavings; one
-    or two copies of each unless their number is given.
+def every(
+    make: Maker, seeds: int, copies: int = 0, most: int = 8000, **more: object
+) -> Iterator[Looked]:
+    """Yield drawn programs that come to their end in the walk, with all their interleavings, of at
+    most so many states; one or two copies of each unless their number is given.
     """
     for seed in range(seeds):
         random = Random(seed)
@@ -139,7 +141,7 @@ def every(make: Maker, seeds: int, copies: int = 0, **more: object) -> Iterator[
         run, ordering, told = judged(program, copies or random.randint(1, 2))
         if not len(run.stuck):
             with suppress(TooMany):
-                yield Looked(seed, program, ordering, told, Interleavings(run, 8000))
+                yield Looked(seed, program, ordering, told, Interleavings(run, most))
 
 
 @pytest.mark.parametrize(
@@ -168,10 +170,15 @@ def test_a_race_is_told_where_two_accesses_have_no_order_in_all_interleavings(
     assert min(looked_at, racing, with_shared) > seeds / 9
 
 
-def test_where_passes_do_not_settle_every_race_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("seeds", "most"), [(110, 800), pytest.param(300, 8000, marks=pytest.mark.long)]
+)
+def test_where_passes_do_not_settle_every_race_is_told(
+    seeds: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ordering_module, "MOST_PASSES", -1)
     more = 0
-    for found in every(handing_over, 200):
+    for found in every(handing_over, seeds, most=most):
         races = found.every.races()
         assert found.told >= races, found.seed
         more += found.told > races
