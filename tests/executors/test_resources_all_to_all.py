@@ -82,7 +82,7 @@ TABLE = (
     Row(DIRECT, FAMILY, A3, OP_BASE, SMALL, FLAT, 16, 0, None),
     Row(DIRECT, FAMILY, PODS, OP_BASE, SMALL, FLAT, 8 + 2, 0, None),
     Row(DIRECT, FAMILY, topology_of(8), OP_BASE, SMALL, FLAT, 16, 0, None),
-    Row(RunAlltoAllVFor310PExecutor, FAMILY, DUO, GRAPH, SMALL, FLAT, (2, 1), 2 * CCL, None),
+    Row(RunAlltoAllVFor310PExecutor, FAMILY, DUO, GRAPH, SMALL, FLAT, (2, 1), 0, None),
     Row(SendExecutor, "send_recv", A2, OP_BASE, SMALL, ("flat", "back"), 0, 0, CCL // UNIT),
     Row(BatchSendRecv, "batch_send_recv", A2, OP_BASE, SMALL, ("flat", "back"), 1, 0, None),
     Row(BatchSendRecvGroup, "batch_send_recv", A2, OP_BASE, SMALL, ("flat", "back"), 18, 0, None),

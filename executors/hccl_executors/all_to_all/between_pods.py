@@ -16,9 +16,8 @@ from contextlib import contextmanager
 
 from hccl_executors.all_to_all.layout import UserParts
 from hccl_executors.all_to_all.pods import Pods
-from hccl_py.enums import Buffer
 from hccl_py.orchestration import Link, Region, Stream
-from hccl_py.plugins.executor import AnyRank, Mode
+from hccl_py.plugins.executor import AnyRank
 
 
 @contextmanager
@@ -34,17 +33,10 @@ def between_pods(rank: AnyRank, pods: Pods, user: UserParts, first: int) -> Iter
     rank.join(first)
 
 
-def ccl_memory(rank: AnyRank, buffer: Buffer) -> Region:
-    """Return a CCL buffer; in graph mode its place in scratch, where CCL_In comes first."""
-    if rank.mode is Mode.OP_BASE:
-        return Region(buffer, 0, rank.ccl_bytes)
-    return Region(Buffer.SCRATCH, rank.ccl_bytes * (buffer is Buffer.CCL_OUT), rank.ccl_bytes)
-
-
 def _exchange(rank: AnyRank, stream: Stream, pods: Pods, user: UserParts, number: int) -> None:
     """Send to one rank while one, the same or another, sends to this rank."""
     to, frm = pods.remote(rank.id, number)
-    half, memory = rank.ccl_bytes // 2, ccl_memory(rank, Buffer.CCL_OUT)
+    half, memory = rank.ccl_bytes // 2, rank.ccl_out
     sends, receives = (
         int(t.rounds(rank.id, p, half)) for t, p in zip(user, (to, frm), strict=True)
     )

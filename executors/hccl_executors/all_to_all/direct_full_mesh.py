@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hccl_executors.all_to_all.between_pods import between_pods, ccl_memory
+from hccl_executors.all_to_all.between_pods import between_pods
 from hccl_executors.all_to_all.layout import UserParts, block_of, layout_of
 from hccl_executors.all_to_all.pods import Pods
 from hccl_executors.sources import like_april, like_newest, newest
@@ -17,7 +17,6 @@ from hccl_py.orchestration import Link, Region, Stream
 from hccl_py.plugins.executor import (
     AnyRank,
     BaseExecutor,
-    Mode,
     OpParam,
     PlaneRequest,
     RankView,
@@ -72,16 +71,14 @@ class RunAlltoAllDirectFullmesh(BaseExecutor):
         return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
-        """Links to everyone; there are no rounds of the whole call. HCCL works in CCL buffers in
-        graph mode, too, where it is scratch here.
+        """Links to everyone, by way of CCL buffers in graph mode, too; there are no rounds of the
+        whole call.
         """
-        pods, graph = Pods(rank.topology), op.mode is Mode.GRAPH
+        pods = Pods(rank.topology)
         lanes = min(AT_ONCE, int(pods.size(rank.id)))
-        memory = (Buffer.SCRATCH, Buffer.SCRATCH) if graph else (None, None)
         return ResourceRequest(
-            planes=(PlaneRequest("flat", "mesh", *memory),),
+            planes=(PlaneRequest("flat", "mesh", Buffer.CCL_IN, Buffer.CCL_OUT),),
             sub_streams=2 * lanes + (2 if pods.several else 0),
-            scratch_bytes=rank.ccl_bytes * (1 + pods.several) if graph else 0,
         )
 
     def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
@@ -130,8 +127,7 @@ class _Rounds(NamedTuple):
         is_large = bool(PerRank.of(np.asarray(most, np.int64)))
         lanes, halves = min(AT_ONCE, members), 2 if is_large or op.name != "all_to_all" else 1
         block = block_of(rank.ccl_bytes, lanes * halves, op.unit)
-        memory = ccl_memory(rank, Buffer.CCL_IN)
-        return _Rounds(memory, members, lanes, halves, block, is_large)
+        return _Rounds(rank.ccl_in, members, lanes, halves, block, is_large)
 
     def __len__(self) -> int:
         return -(-self.members // self.lanes)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hccl_executors.all_to_all.layout import UserParts, layout_of
-from hccl_executors.sources import april, like_april
+from hccl_executors.sources import like_april
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Region, Stream
 from hccl_py.plugins.executor import (
     AnyRank,
     BaseExecutor,
-    Mode,
     OpParam,
     PlaneRequest,
     RankView,
@@ -20,7 +19,6 @@ from hccl_py.plugins.executor import (
     Topology,
     Unsuitable,
     require,
-    steps,
 )
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
@@ -44,21 +42,13 @@ class RunAlltoAllVFor310PExecutor(BaseExecutor):
         4                       M → m
 
     m reads from M on its first sub stream, from s on its second; s has one. Data goes in pieces
-    of almost half a CCL buffer; HCCL works in these in graph mode, too, where it is scratch here.
+    of almost half a CCL buffer, in graph mode, too.
     """
 
     op = ALL_TO_ALL
     algorithm = "level0:mesh"
     fidelity = like_april(
         "310P/coll_all_to_all_v_for_310p_executor", "temp_alltoallv/alltoallv_for_310p"
-    ).with_cases(
-        {
-            "graph": steps(
-                "Works in scratch, which has room for both CCL buffers; HCCL's works in these in "
-                "graph mode, too.",
-                *april("310P/coll_all_to_all_v_for_310p_executor"),
-            )
-        }
     )
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
@@ -70,12 +60,9 @@ class RunAlltoAllVFor310PExecutor(BaseExecutor):
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """Two sub streams of a first die, one of a second."""
-        graph = op.mode is Mode.GRAPH
-        memory = (Buffer.SCRATCH, Buffer.SCRATCH) if graph else (Buffer.CCL_IN, Buffer.CCL_OUT)
         return ResourceRequest(
-            planes=(PlaneRequest("flat", "mesh", *memory),),
+            planes=(PlaneRequest("flat", "mesh", Buffer.CCL_IN, Buffer.CCL_OUT),),
             sub_streams=1 if rank.id % 2 else 2,
-            scratch_bytes=2 * rank.ccl_bytes if graph else 0,
         )
 
     def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
@@ -105,9 +92,6 @@ class _DiePiece(NamedTuple):
     def at(self, src: RankInt, dst: RankInt, buffer: Buffer, half: int) -> Region:
         """Return the place of the part from one rank for another in a half of a buffer."""
         begin = half * self.half
-        if self.rank.mode is Mode.GRAPH:
-            begin += self.rank.ccl_bytes if buffer is Buffer.CCL_OUT else 0
-            buffer = Buffer.SCRATCH
         place = values_of(src), values_of(dst)
         size = PerRank.of(self.user.sends.sizes[place])
         return Region(buffer, PerRank.of(self.shift[place] + begin), size)

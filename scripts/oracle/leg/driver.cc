@@ -298,6 +298,27 @@ void Become(u32 rank, const CheckerOpParam &param)
         HcclWorkflowMode::HCCL_WORKFLOW_MODE_OP_BASE : HcclWorkflowMode::HCCL_WORKFLOW_MODE_OPS_KERNEL_INFO_LIB);
 }
 
+// Whether the AICPU that a case has makes the tasks: HCCL's communicator asks that, which does not run here.
+bool IsUnfolded(const OpParam &op, const CheckerOpParam &param, u32 ranks)
+{
+    switch (param.opType) {
+        case CheckerOpType::ALLTOALL:
+        case CheckerOpType::ALLTOALLV:
+        case CheckerOpType::ALLTOALLVC:
+            return op.aicpuUnfoldMode;
+        case CheckerOpType::ALLREDUCE:
+        case CheckerOpType::REDUCE:
+        case CheckerOpType::REDUCE_SCATTER:
+            return op.aicpuUnfoldMode && ranks > 1
+                && IsSupportSDMAReduce(nullptr, nullptr, op.DataDes.dataType, op.reduceType);
+        case CheckerOpType::REDUCE_SCATTER_V:
+            return op.aicpuUnfoldMode && ranks > 1
+                && IsSupportSDMAReduce(nullptr, nullptr, op.VDataDes.dataType, op.reduceType);
+        default:
+            return op.aicpuUnfoldMode && ranks > 1;
+    }
+}
+
 OpParam Parameters(CheckerOpParam &param, u32 rank, u32 ranks)
 {
     OpParam op;
@@ -309,6 +330,7 @@ OpParam Parameters(CheckerOpParam &param, u32 rank, u32 ranks)
         op.All2AllDataDes.recvCounts = own.receives.data();
         op.All2AllDataDes.rdispls = own.received_to.data();
     }
+    op.aicpuUnfoldMode = IsUnfolded(op, param, ranks);
     return op;
 }
 
