@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from hccl_platform.emulated.session import EmulatedSession
+from hccl_py import load
 from hccl_py.cli import main
 from hccl_py.cli.errors import WRONG
 from hccl_py.plugins.platforms import TaskTimes
@@ -117,6 +118,23 @@ def test_an_interleaving(schedule: str, capsys: pytest.CaptureFixture[str]) -> N
     document = run_json(capsys, "all_reduce", *options, "--seed", "7", "--schedule", schedule)
     assert document["schedule"] == {"seed": 7, "adversary": schedule, "slow": []}
     assert document["rows"][0]["check"] == "success"
+
+
+def test_the_program_that_runs_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, other = tmp_path / "kept.json", tmp_path / "none.json"
+    call = ["run", "all_gather", "--ranks", "3", "-b", "3K", "-n", "1", "-w", "0"]
+    assert main([*call, "--save", str(file)]) == 0
+    program = load(file)
+    assert (program.op.name, program.ranks, program.op.count) == ("all_gather", 3, 256)
+    other.write_text("{}")
+    for more, said in (
+        (["--save", str(file), "-e", "9K"], "--save is about one program, -e asks for several."),
+        (["--save", str(other)], "none.json"),
+    ):
+        capsys.readouterr()
+        assert main([*call, *more]) == 2
+        assert said in capsys.readouterr().err
+    assert other.read_text() == "{}"
 
 
 def test_measured_times_stand_beside_the_models(
