@@ -142,20 +142,19 @@ def test_measured_times_stand_beside_the_models(
 ) -> None:
     """On a session that times tasks: task k takes 2 µs from 3 k on, in the run behind warm-ups."""
     runs: list[str] = []
-    run = EmulatedSession.run
 
-    def counted(session: EmulatedSession, tag: str, *rest: Any) -> Any:
-        runs.append("run")
-        return run(session, tag, *rest)
+    class TimedSession(EmulatedSession):
+        def run(self, *call: Any) -> Any:
+            runs.append("run")
+            return super().run(*call)
 
-    def timed(session: EmulatedSession, tag: str, program: Program, *arrays: Any) -> TaskTimes:
-        runs.append("timed")
-        run(session, tag, program, *arrays)
-        start = np.arange(len(program.tasks), dtype=np.float64) * 3
-        return TaskTimes(start, start + 2)
+        def time_tasks(self, tag: str, program: Program, *arrays: Any) -> TaskTimes:
+            runs.append("timed")
+            super().run(tag, program, *arrays)
+            start = np.arange(len(program.tasks), dtype=np.float64) * 3
+            return TaskTimes(start, start + 2)
 
-    monkeypatch.setattr(EmulatedSession, "run", counted)
-    monkeypatch.setattr(EmulatedSession, "time_tasks", timed, raising=False)
+    monkeypatch.setattr("hccl_platform.emulated.session.EmulatedSession", TimedSession)
     file = tmp_path / "beside.json"
     options = ["--ranks", "3", "-b", "4K", "-n", "1", "-w", "2", "--check", "0"]
     assert main(["run", "all_gather", *options, "--timeline", str(file)]) == 0
