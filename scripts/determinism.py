@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Write the table of docs/numerics.md on HCCL_DETERMINISTIC: which executors HCCL's rules choose for
+sums of floats, and whether their order is fixed in the model.
+
+    scripts/determinism.py            write the table
+    scripts/determinism.py --check    fail where it is old
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
+from hccl_py.communicator.planning import Planner
+from hccl_py.enums import DataType, ReduceOp
+from hccl_py.errors import HcclError
+from hccl_py.numerics import trees_of
+from hccl_py.plugins.discovery import installed_executors
+from hccl_py.selection.rulesets import RULESETS
+from hccl_py.topology import Topology, topology_of
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "numerics.md"
+BEGIN = "<!-- Written by scripts/determinism.py from here on. -->"
+
+SETTINGS = ("false", "true", "strict")
+OPS = ("all_reduce", "reduce_scatter", "reduce")
+COUNTS = (64, 1 << 14, 1 << 18, 1 << 21)
+PLACES = (
+    ("atlas-800t-a2", {"ranks": 4}),
+    ("atlas-800t-a2", {"servers": 2, "devices": 4}),
+    ("atlas-800t-a2", {"servers": 4, "devices": 2}),
+    ("atlas-900-a3", {"ranks": 8}),
+    ("atlas-900-a3", {"servers": 2, "devices": 4}),
+    ("atlas-900-a3", {"superpods": 2, "servers": 2, "devices": 2}),
+    ("atlas-800-9000", {"ranks": 8}),
+    ("atlas-800-9000", {"servers": 2, "devices": 8}),
+    ("300i-duo", {"ranks": 4}),
+)
+
+
+def chosen(topology: Topology, op: OpParam, setting: str, ruleset: str) -> tuple[str, str] | None:
+    """Return the executor that a release's rules run, and `yes` or `no`: is its order fixed?"""
+    config = Config.load({}, deterministic=setting, ruleset=ruleset, buffsize_mb=8)
+    try:
+        plan = Planner(topology, config, installed_executors(), "table").plan(op, None)
+        found = trees_of(plan.program, is_trusted=True)
+    except HcclError:  # HCCL refuses the call, or it is none of this product
+        return None
+    return plan.selection.executor, "yes" if found.is_fixed else "no"
+
+
+def found_by_executor() -> dict[tuple[str, str], dict[str, set[str]]]:
+    """Return by op and executor, for every setting, whether the orders that were seen are fixed."""
+    found: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for preset, numbers in PLACES:
+        topology = topology_of(preset=preset, **numbers)
+        for name in OPS:
+            root = 0 if name == "reduce" else None
+            for count in COUNTS:
+                op = OpParam(name, count, DataType.FP32, ReduceOp.SUM, root=root)
+                for setting in SETTINGS:
+                    for ruleset in RULESETS:
+                        row = chosen(topology, op, setting, ruleset)
+                        if row is not None:
+                            found[name, row[0]][setting].add(row[1])
+    return found
+
+
+def lines() -> Iterator[str]:
+    """Yield the lines of the table."""
+    found = found_by_executor()
+    broken = [key for key, by in found.items() if "no" in by["true"] | by["strict"]]
+    yield (
+        f"Of {len(found)} pairs of an op and an executor that the rules of both releases choose, "
+        f"{sum('no' in by['false'] for by in found.values())} add in the order of arrival without "
+        f"the setting, and {len(broken)} with `true` or `strict`."
+    )
+    yield ""
+    yield "| Op | Executor | `false` | `true` | `strict` |"
+    yield "| --- | --- | --- | --- | --- |"
+    words = {frozenset(): "–", frozenset({"yes"}): "fixed", frozenset({"no"}): "of arrival"}
+    for (op, executor), by in sorted(found.items()):
+        cells = [words.get(frozenset(by[s]), "fixed at some sizes") for s in SETTINGS]
+        yield f"| {op} | `{executor}` | {' | '.join(cells)} |"
+
+
+def main() -> int:
+    """Write the table, or compare it with what the page has."""
+    page = PAGE.read_text("utf-8")
+    text = f"{page.partition(BEGIN)[0]}{BEGIN}\n\n" + "\n".join(lines()) + "\n"
+    if "--check" in sys.argv[1:]:
+        return 0 if text == page else 1
+    PAGE.write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
