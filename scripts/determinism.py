@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write the table of docs/numerics.md on HCCL_DETERMINISTIC: which executors HCCL's rules choose for
-sums of floats, and whether their order is fixed in the model.
+"""Write the tables of docs/numerics.md and its Chinese page on HCCL_DETERMINISTIC: the executors
+that HCCL's rules choose for sums of floats, and whether their order is fixed in the model.
 
-    scripts/determinism.py            write the table
+    scripts/determinism.py            write the tables
     scripts/determinism.py --check    fail where it is old
 """
 
@@ -12,6 +12,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from hccl_py.call.config import Config
 from hccl_py.call.op_param import OpParam
@@ -23,7 +24,7 @@ from hccl_py.plugins.discovery import installed_executors
 from hccl_py.selection.rulesets import RULESETS
 from hccl_py.topology import Topology, topology_of
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "numerics.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 BEGIN = "<!-- Written by scripts/determinism.py from here on. -->"
 
 SETTINGS = ("false", "true", "strict")
@@ -70,32 +71,64 @@ def found_by_executor() -> dict[tuple[str, str], dict[str, set[str]]]:
     return found
 
 
-def lines() -> Iterator[str]:
+class Words(NamedTuple):
+    """The words of a page: a sentence on the whole, the head of the table, and those of cells."""
+
+    sentence: str
+    head: str
+    fixed: str
+    open: str
+    some: str
+
+
+PAGES = {
+    "numerics.md": Words(
+        "Of {whole} pairs of an op and an executor that the rules of both releases choose, {open} "
+        "add in the order of arrival without the setting, and {broken} with `true` or `strict`.",
+        "| Op | Executor | `false` | `true` | `strict` |",
+        "fixed",
+        "of arrival",
+        "fixed at some sizes",
+    ),
+    "numerics.zh.md": Words(
+        "两个版本的规则选择了 {whole} 对算子与执行器，其中 {open} 对在没有该设置时按到达次序相加，"
+        "`true` 或 `strict` 时 {broken} 对。",
+        "| 算子 | 执行器 | `false` | `true` | `strict` |",
+        "固定",
+        "按到达次序",
+        "部分数据量下固定",
+    ),
+}
+
+
+def lines(found: dict[tuple[str, str], dict[str, set[str]]], words: Words) -> Iterator[str]:
     """Yield the lines of the table."""
-    found = found_by_executor()
-    broken = [key for key, by in found.items() if "no" in by["true"] | by["strict"]]
-    yield (
-        f"Of {len(found)} pairs of an op and an executor that the rules of both releases choose, "
-        f"{sum('no' in by['false'] for by in found.values())} add in the order of arrival without "
-        f"the setting, and {len(broken)} with `true` or `strict`."
-    )
+    numbers = {
+        "whole": len(found),
+        "open": sum("no" in by["false"] for by in found.values()),
+        "broken": sum("no" in by["true"] | by["strict"] for by in found.values()),
+    }
+    yield words.sentence.format(**numbers)
     yield ""
-    yield "| Op | Executor | `false` | `true` | `strict` |"
+    yield words.head
     yield "| --- | --- | --- | --- | --- |"
-    words = {frozenset(): "–", frozenset({"yes"}): "fixed", frozenset({"no"}): "of arrival"}
+    cells = {frozenset(): "–", frozenset({"yes"}): words.fixed, frozenset({"no"}): words.open}
     for (op, executor), by in sorted(found.items()):
-        cells = [words.get(frozenset(by[s]), "fixed at some sizes") for s in SETTINGS]
-        yield f"| {op} | `{executor}` | {' | '.join(cells)} |"
+        texts = [cells.get(frozenset(by[s]), words.some) for s in SETTINGS]
+        yield f"| {op} | `{executor}` | {' | '.join(texts)} |"
 
 
 def main() -> int:
-    """Write the table, or compare it with what the page has."""
-    page = PAGE.read_text("utf-8")
-    text = f"{page.partition(BEGIN)[0]}{BEGIN}\n\n" + "\n".join(lines()) + "\n"
-    if "--check" in sys.argv[1:]:
-        return 0 if text == page else 1
-    PAGE.write_text(text, "utf-8")
-    return 0
+    """Write the tables, or compare them with what the pages have."""
+    found, status = found_by_executor(), 0
+    for name, words in PAGES.items():
+        page = (DOCS / name).read_text("utf-8")
+        text = f"{page.partition(BEGIN)[0]}{BEGIN}\n\n" + "\n".join(lines(found, words)) + "\n"
+        if "--check" in sys.argv[1:]:
+            status |= text != page
+        else:
+            (DOCS / name).write_text(text, "utf-8")
+    return int(status)
 
 
 if __name__ == "__main__":

@@ -255,6 +255,19 @@ def _of_two(
         )
 
 
+def _value(change: str, text: str, kind: str) -> int | bool | str:
+    """Return an option's value from its text, by the type of its field."""
+    if "int" in kind:
+        if not text.isdecimal():
+            raise ParameterError(f"--with {change!r}: {text!r} is no number.", "Give one.")
+        return int(text)
+    if "bool" in kind:
+        if text not in ("true", "false"):
+            raise ParameterError(f"--with {change!r}: {text!r} is neither.", "Give true or false.")
+        return text == "true"
+    return text
+
+
 def _second(call: ProgramOptions, other: Other) -> ProgramOptions:
     """Return the options of the second call."""
     known = {one.name: one for one in fields(call)}
@@ -265,10 +278,8 @@ def _second(call: ProgramOptions, other: Other) -> ProgramOptions:
             raise ParameterError(
                 f"--with {change!r}: there is no such option.", did_you_mean(name, known)
             )
-        is_number = "int" in str(known[name].type)
-        if is_number and not value.isdecimal():
-            raise ParameterError(f"--with {change!r}: {value!r} is no number.", "Give one.")
-        call = replace(call, **{name: int(value) if is_number else value})
+        changed: dict[str, Any] = {name: _value(change, value, str(known[name].type))}
+        call = replace(call, **changed)
     if other.against is None:
         return call
     if importer_of(other.against) is not None:
