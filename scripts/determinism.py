@@ -28,7 +28,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 BEGIN = "<!-- Written by scripts/determinism.py from here on. -->"
 
 SETTINGS = ("false", "true", "strict")
-OPS = ("all_reduce", "reduce_scatter", "reduce")
+OPS = ("all_reduce", "reduce_scatter", "reduce_scatter_v", "reduce")
 COUNTS = (64, 1 << 14, 1 << 18, 1 << 21)
 PLACES = (
     ("atlas-800t-a2", {"ranks": 4}),
@@ -54,15 +54,22 @@ def chosen(topology: Topology, op: OpParam, setting: str, ruleset: str) -> tuple
     return plan.selection.executor, "yes" if found.is_fixed else "no"
 
 
+def _call(name: str, count: int, ranks: int) -> OpParam:
+    """Return a sum of so many elements, for each rank where they differ by rank."""
+    if name == "reduce_scatter_v":
+        return OpParam(name, 0, DataType.FP32, ReduceOp.SUM, counts=(count,) * ranks)
+    root = 0 if name == "reduce" else None
+    return OpParam(name, count, DataType.FP32, ReduceOp.SUM, root=root)
+
+
 def found_by_executor() -> dict[tuple[str, str], dict[str, set[str]]]:
     """Return by op and executor, for every setting, whether the orders that were seen are fixed."""
     found: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for preset, numbers in PLACES:
         topology = topology_of(preset=preset, **numbers)
         for name in OPS:
-            root = 0 if name == "reduce" else None
             for count in COUNTS:
-                op = OpParam(name, count, DataType.FP32, ReduceOp.SUM, root=root)
+                op = _call(name, count, topology.size)
                 for setting in SETTINGS:
                     for ruleset in RULESETS:
                         row = chosen(topology, op, setting, ruleset)
