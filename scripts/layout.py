@@ -59,7 +59,7 @@ ROOMS = (
     Room(
         "Proof",
         "Errors of a program, found without running it.",
-        ("hccl_py/verifier",),
+        ("hccl_py/verifier", "hccl_py/numerics"),
     ),
     Room(
         "Time",

@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,7 +63,7 @@ LOGGING = {"debug", "info", "warning", "warn", "exception"}
 IN_ANY_ORDER = {"min", "max", "gcd", "lcm", "minimum", "maximum"}
 
 SLOWER, AT_LEAST_S = 4, 30
-"""A mutant may take so many times the seconds of the module itself, and these seconds anyway."""
+"""Tests may take so many times as long on a mutant as without one, and these seconds anyway."""
 
 Change = Callable[[ast.AST], None]
 
@@ -197,15 +197,14 @@ class Runner(NamedTuple):
     checkout: Path
     options: list[str]
 
-    def failing(self, tests: list[str], limit_s: float | None = None) -> str:
-        """Return the first test of some files or folders that fails, or the first of them that
-        takes too long, or nothing.
+    def failing(self, tests: list[str], limits: Mapping[str, float] | None = None) -> str:
+        """Return the first test of some files or folders that fails, or the first of these that
+        takes longer than its seconds in `limits`, or nothing.
         """
         roots = [self.checkout, *(self.checkout / name for name in SOURCE_ROOTS)]
         paths = [*map(str, roots), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", *self.options]
-        end = time.monotonic() + limit_s if limit_s else None
         for k, test in enumerate(tests):
             done_already = [f"--ignore={other}" for other in tests[:k]]
             try:
@@ -213,7 +212,7 @@ class Runner(NamedTuple):
                     [*command, *done_already, test],
                     cwd=self.checkout,
                     env=environment,
-                    timeout=end and max(end - time.monotonic(), 1),
+                    timeout=limits[test] if limits else None,
                     capture_output=True,
                     text=True,
                     check=False,
@@ -225,20 +224,20 @@ class Runner(NamedTuple):
                 return failed[1] if failed else test
         return ""
 
-    def seconds(self, tests: list[str]) -> float:
-        """Return how long tests take without a mutant; they have to pass."""
+    def limit(self, tests: str) -> float:
+        """Return the seconds that tests may take on a mutant; without one they have to pass."""
         begin = time.monotonic()
-        if test := self.failing(tests):
+        if test := self.failing([tests]):
             sys.exit(f"{test} fails without a mutant.")
-        return time.monotonic() - begin
+        return AT_LEAST_S + SLOWER * (time.monotonic() - begin)
 
-    def killer(self, mutant: Mutant, tests: list[str], limit_s: float) -> str:
+    def killer(self, mutant: Mutant, tests: list[str], limits: Mapping[str, float]) -> str:
         """Return the tests that fail on a mutant, or nothing."""
         target = self.checkout / mutant.path
         original = target.read_text("utf-8")
         target.write_text(text_of(mutant), "utf-8")
         try:
-            return self.failing(tests, limit_s)
+            return self.failing(tests, limits)
         finally:
             target.write_text(original, "utf-8")
 
@@ -272,10 +271,8 @@ def main() -> int:
         limits: dict[str, float] = {}
         for mutant in chosen:
             tests = options.tests or tests_for(mutant.path)
-            whole = tests[-1]  # the folder: it has the tests of the module's name, too
-            if whole not in limits:
-                limits[whole] = AT_LEAST_S + SLOWER * runner.seconds(options.tests or [whole])
-            killer = runner.killer(mutant, tests, limits[whole])
+            limits |= {test: runner.limit(test) for test in tests if test not in limits}
+            killer = runner.killer(mutant, tests, limits)
             verdict = f"killed by {killer}" if killer else "alive"
             print(f"{mutant.path}:{mutant.line}  {mutant.what}: {verdict}", flush=True)
             killed += bool(killer)

@@ -30,7 +30,12 @@ SMOKE = (
     *("orchestration/test_region.py", "orchestration/test_stream.py"),
     *("orchestration/test_values.py", "platform/test_scheduler.py", "program/test_edit.py"),
     *("program/test_matching.py", "scaffold/test_project.py", "selection/test_select.py"),
-    *("simulator/test_entry.py", "simulator/test_demands.py", "testing/test_mutation.py"),
+    *(
+        "simulator/test_entry.py",
+        "simulator/test_demands.py",
+        "testing/test_mutation.py",
+        "numerics/test_sum_trees.py",
+    ),
     *("topology/test_networks_cuts.py", "topology/test_topology.py"),
     *("torch/test_registration.py", "trace/test_side_by_side.py"),
     *("trace/test_terminal.py", "tuning/test_candidates.py", "tuning/test_table.py"),

@@ -87,12 +87,13 @@ def test_the_tests_that_kill_a_mutant_are_named(mutate: ModuleType, checkout: Pa
     (mutant,) = mutate.mutants_of(path)  # <= in the place of <
     runner = mutate.Runner(checkout, ALONE)
     tests = mutate.tests_for(path)
-    assert runner.failing(tests) == ""
-    assert runner.killer(mutant, tests, 60) == ""  # no test has two equal numbers
+    limits = {test: runner.limit(test) for test in tests}
+    assert min(limits.values()) > 30
+    assert runner.killer(mutant, tests, limits) == ""  # no test has two equal numbers
     (checkout / far).write_text(f"{head}not least(2, 2)\n")
-    assert runner.killer(mutant, tests, 60) == f"{far}::test"
+    assert runner.killer(mutant, tests, limits) == f"{far}::test"
     (checkout / near).write_text((checkout / far).read_text())
-    assert runner.killer(mutant, tests, 60) == f"{near}::test"
+    assert runner.killer(mutant, tests, limits) == f"{near}::test"
     assert (checkout / path).read_text() == text
 
 
@@ -100,4 +101,4 @@ def test_a_mutant_without_end_is_killed(mutate: ModuleType, checkout: Path) -> N
     near = "tests/room/inner/test_small_values.py"
     (checkout / near).write_text("def test():\n    while True: pass\n")
     runner = mutate.Runner(checkout, ALONE)
-    assert runner.failing([near], 2) == f"{near}, which takes too long"
+    assert runner.failing([near], {near: 2}) == f"{near}, which takes too long"

@@ -18,12 +18,19 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel, and the installed libraries but not this tree."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel in a folder of its own."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(build, cwd=ROOT, capture_output=True, check=True)
-    (wheel,) = folder.glob("*.whl")
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path) -> Path:
+    """An environment with the wheel, and the installed libraries but not this tree."""
+    folder = wheel.parent
     venv.create(folder / "env", with_pip=False)
     python = folder / "env" / "bin" / "python"
     install = ["install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
@@ -47,6 +54,12 @@ def output(environment: Path, *command: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_the_wheel_has_the_packages_and_nothing_else_at_its_top(wheel: Path) -> None:
+    check = [sys.executable, "-m", "check_wheel_contents", str(wheel)]
+    done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_packages_are_those_of_the_wheel(environment: Path) -> None:

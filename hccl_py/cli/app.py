@@ -13,6 +13,7 @@ COMMANDS = {
     "trace": "Draw what every stream does, and when.",
     "view": "Browse what every stream does, on the whole screen.",
     "simulate": "Compute how long an op takes, without running it.",
+    "numerics": "Prove which bits a sum has, and whether two calls have the same.",
     "compare": "Time every executor that can run an op, and show the fastest by size.",
     "explain": "Name the executor that runs, with the reasons.",
     "fit": "Fit α, β and γ of a cost model to measured times.",

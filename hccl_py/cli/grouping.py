@@ -103,8 +103,8 @@ def grouped(command: Callable[..., int | None]) -> Callable[..., int | None]:
 
 
 def _fields(group: Any, change: _OptionChange | None = None) -> Iterator[inspect.Parameter]:
-    """Yield the parameters of a group's fields. Arguments have to be given: their defaults are for
-    commands without them.
+    """Yield the parameters of a group's fields. Arguments have to be given, but for those in
+    brackets: their defaults are for commands without them.
     """
     hints = get_type_hints(group, include_extras=True)
     parameters = inspect.signature(group).parameters
@@ -113,5 +113,5 @@ def _fields(group: Any, change: _OptionChange | None = None) -> Iterator[inspect
         kind, declared = get_args(hints[name])
         option = options.get(name, declared)
         found = parameters[name].replace(annotation=Annotated[kind, option])
-        is_argument = isinstance(option, ArgumentInfo)
-        yield found.replace(default=inspect.Parameter.empty) if is_argument else found
+        is_needed = isinstance(option, ArgumentInfo) and not (option.metavar or "").startswith("[")
+        yield found.replace(default=inspect.Parameter.empty) if is_needed else found

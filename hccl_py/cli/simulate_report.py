@@ -132,17 +132,12 @@ def _show_rows(
     floors = [format_size(_row(row)["bytes"]) for row in simulated if row.times.is_at_floor]
     if floors:
         screen.show(f"at the call's floor, where programs do not differ: {', '.join(floors)}")
-    if any(map(_is_beyond_links, simulated)):
+    if any(row.times.is_of_links for row in simulated):
         screen.show()
-        screen.show(f"below the bound: {_WHY_BELOW}")
+        screen.show(f"where its flows alone take less, a time is {_OF_LINKS}")
 
 
-_WHY_BELOW = "transfers that overlap do not share links; --network contended lets them"
-
-
-def _is_beyond_links(found: Simulated) -> bool:
-    """True if a time is below the lower bound of the links, up to rounding."""
-    return found.times_bound is not None and found.times_bound < 1 - 1e-9
+_OF_LINKS = "what the busiest link needs; --network contended lets flows share links"
 
 
 def _row(found: Simulated) -> dict[str, Any]:
@@ -222,6 +217,8 @@ def _time(found: Simulated) -> str:
     text = f"{shorter.time(times.total_us)} of model time"
     if times.is_at_floor:
         text += f", at the call's floor: its tasks take {shorter.time(times.makespan_us)}"
+    elif times.is_of_links:
+        text += f", {_OF_LINKS}; flows alone take {shorter.time(times.makespan_us)}"
     return text
 
 
@@ -232,8 +229,6 @@ def _speed(found: Simulated) -> RenderableType:
     bound, shorter = found.times_bound, found.accuracy
     ratio = "" if bound is None else shorter.number(bound, 4, fixed=False)
     longer = "" if bound is None else f": the program takes {ratio} times as long"
-    if _is_beyond_links(found):
-        longer = f": the program takes less, as {_WHY_BELOW}"
     rates = [shorter.number(gbps, 5, fixed=False) for gbps in (found.algbw_gbps, found.busbw_gbps)]
     return facts(
         [
@@ -265,6 +260,7 @@ def _of_overruns(early: int) -> str:
 _PARTS = {
     "launch_us": "launch",
     "floor_us": "beyond the tasks: the least time of a call",
+    "shared_us": "beyond the tasks: bytes of flows that share the busiest link",
     "alpha_us": "α",
     "notify_us": "notifies",
     "handling_us": "posts and waits on their streams",

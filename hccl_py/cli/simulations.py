@@ -34,7 +34,7 @@ def counts_posts(notifies: str) -> bool:
 class Times:
     """The time of a program, and the engine that found it: `Timeline.walk`, or `passes` where those
     up to a steady state stand for all. `makespan_us` is that of its tasks, which may be less than
-    its calls take at least.
+    its calls take at least, or than `busiest_link_us`, which its busiest link needs.
 
     `timeline` is that of engines that time tasks. `link_s` is the time for expanding the tasks and
     matching posts and waits. `overruns` counts the posts that came too early, where notifies of one
@@ -49,11 +49,17 @@ class Times:
     timeline: Timeline | None = None
     overruns: int | None = None
     repeated: Any | None = None
+    busiest_link_us: float = 0.0
 
     @property
     def is_at_floor(self) -> bool:
         """True if the call takes the least time of any call, longer than its own tasks."""
-        return self.makespan_us < self.total_us
+        return max(self.makespan_us, self.busiest_link_us) < self.total_us
+
+    @property
+    def is_of_links(self) -> bool:
+        """True if the time is that of the busiest link, longer than that of flows alone."""
+        return self.makespan_us < self.total_us == self.busiest_link_us
 
 
 @dataclass(frozen=True)
@@ -173,5 +179,13 @@ def _timed(program: Program, model: Model, topology: Topology, whole: bool, coun
     simulate_s = time.perf_counter() - start - link_s
     early = len(timeline.overruns()) if counts else None
     shown = timeline if by_tasks else None
-    total_us, makespan_us = timeline.total_us, timeline.makespan_us
-    return Times(timeline.walk, total_us, makespan_us, link_s, simulate_s, shown, early)
+    return Times(
+        timeline.walk,
+        timeline.total_us,
+        timeline.makespan_us,
+        link_s,
+        simulate_s,
+        shown,
+        early,
+        busiest_link_us=timeline.busiest_link_us,
+    )

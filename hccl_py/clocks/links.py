@@ -162,9 +162,8 @@ class Links:
         """Return the sort of link of some transport ends, α, both β, the start and the device β."""
         routes = self.routes(transports, ends)
         rank, peer = transports.rank[ends], transports.peer[ends]
-        media = np.full(len(ends), HCCS, np.int8)
+        media, is_far = np.full(len(ends), HCCS, np.int8), np.zeros(len(ends), np.bool_)
         network, ports = self.network, self._ports(transports)[ends]
-        is_far = np.zeros(len(ends), np.bool_)
         if isinstance(network, ProductNetwork):
             media = network.media(rank, peer, ports)
             is_far = network.topology.server[rank] != network.topology.server[peer]

@@ -12,7 +12,8 @@ let through. Over SDMA no data moves in the first α, over RDMA none in the last
 not on networks whose links may carry both. γ and local copies do not count.
 
 A rank has the links that end at it, and a part of the machine those that lead there. Uncontended
-times may be below, as flows do not share links then; `load.busiest_us` tells where they are.
+times of tasks may be below, as flows do not share links then; a total is no less than what
+`load.busiest_us` says.
 """
 
 from __future__ import annotations

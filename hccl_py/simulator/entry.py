@@ -13,6 +13,7 @@ from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches import simulate_batches
 from hccl_py.simulator.contended import Contention
+from hccl_py.simulator.load import busiest_us
 from hccl_py.simulator.tasks import simulate_tasks
 from hccl_py.simulator.timeline import LargeTimeline, Timeline, Walk
 from hccl_py.topology.topology import Topology
@@ -21,6 +22,9 @@ Network = Literal["uncontended", "contended"]
 
 NETWORKS: tuple[Network, ...] = get_args(Network)
 NOTIFIES = ("one-bit", "counting")
+
+ROUNDING = 1e-9
+"""The share of a time by which two ways to add up the same parts may differ."""
 
 FEW_TASKS = 300_000
 """Programs of up to so many tasks are timed task by task, which takes well under a second."""
@@ -39,10 +43,10 @@ def simulate(
     """Return when every task of a program starts and ends.
 
     `cost` is the model of the topology's product where none is given. `uncontended` times every
-    task alone on its link; with `contended` those that overlap share the links of their routes,
-    max-min fair. A notify is what the program says, mostly one bit; where it is `counting` posts,
-    programs that post too early have times, too, and `Timeline.overruns` says which posts those
-    are.
+    task alone on its link, and the whole takes no less than its busiest link needs; with
+    `contended` those that overlap share the links of their routes, max-min fair. A notify is what
+    the program says, mostly one bit; where it is `counting` posts, programs that post too early
+    have times, too, and `Timeline.overruns` says which posts those are.
 
     The total of a program of more than 300 000 tasks comes from its batches or from ranks that
     stand for all alike, as `Timeline.walk` says; its tasks are timed when one of their columns is
@@ -119,13 +123,22 @@ class Simulation:
         else:
             makespan_us = simulate_batches(self.program, *self._machine).makespan_us
         links = Links.of(self.program, *self._machine)
-        return LargeTimeline(self.program, links, self.walk, makespan_us, self._by_tasks)
+        beyond_us = self._link_beyond(makespan_us)
+        return LargeTimeline(self.program, links, self.walk, makespan_us, self._by_tasks, beyond_us)
 
     @cached_property
     def _contention(self) -> Contention:
         return Contention(self.program, *self._machine)
 
     def _by_tasks(self) -> Timeline:
-        if not self._is_contended:
-            return simulate_tasks(self.program, *self._machine)
-        return self._contention.timeline()
+        if self._is_contended:
+            return self._contention.timeline()
+        timeline = simulate_tasks(self.program, *self._machine)
+        return replace(timeline, busiest_link_us=self._link_beyond(timeline.makespan_us))
+
+    def _link_beyond(self, makespan_us: float) -> float:
+        """Return the time of the busiest link where it is longer, beyond rounding; else 0."""
+        if self._is_contended:
+            return 0.0
+        link_us = busiest_us(self.program, *self._machine)
+        return link_us if link_us > makespan_us * (1 + ROUNDING) else 0.0

@@ -29,7 +29,9 @@ class Timeline:
 
     `effect_us` differs from `end_us` for posts (their latency) and RDMA writes (their time on the
     connection). `behind` is the row of the RDMA write that a write or post on the same connection
-    comes behind, -1 for none. `links` says what the times were computed with.
+    comes behind, -1 for none. `links` says what the times were computed with. Where every flow was
+    timed alone, `busiest_link_us` is the time that the busiest link needs for all of its
+    bytes, where that is longer; else 0.
     """
 
     program: Program
@@ -38,6 +40,7 @@ class Timeline:
     end_us: Floats
     effect_us: Floats
     behind: npt.NDArray[np.int32]
+    busiest_link_us: float = 0.0
 
     @property
     def walk(self) -> Walk:
@@ -56,8 +59,8 @@ class Timeline:
 
     @property
     def total_us(self) -> float:
-        """The time of the program: no less than its calls take at least."""
-        return max(self.makespan_us, self.floor_us)
+        """The time of the program: no less than its calls take at least, or its busiest link."""
+        return max(self.makespan_us, self.floor_us, self.busiest_link_us)
 
     @property
     def launch_us(self) -> float:
@@ -123,9 +126,11 @@ class LargeTimeline(Timeline):
         walk: Walk,
         makespan_us: float,
         by_tasks: Callable[[], Timeline],
+        busiest_link_us: float = 0.0,
     ) -> None:
         known = {"program": program, "links": links, "_by_tasks": by_tasks}
-        for name, value in (known | {"_walk": walk, "_makespan_us": makespan_us}).items():
+        known |= {"_walk": walk, "_makespan_us": makespan_us, "busiest_link_us": busiest_link_us}
+        for name, value in known.items():
             object.__setattr__(self, name, value)
 
     _walk: Walk

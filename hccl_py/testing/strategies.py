@@ -12,6 +12,7 @@ which the first stream that can go on does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp
+from hccl_py.numerics.bit_witness import tricky
 from hccl_py.operators import make_operator
 from hccl_py.plugins.executor import Executor
 from hccl_py.plugins.platforms import Adversary, Schedule
@@ -160,6 +162,15 @@ def _places(executor: Executor | type[Executor]) -> list[Topology]:
     if not found:
         raise InvalidArgument(f"{executor} takes no call on {len(small)} small topologies")
     return found
+
+
+def sum_inputs(dtype: DataType, reduce: ReduceOp = ReduceOp.SUM) -> SearchStrategy[float]:
+    """Values that tell orders of a reduction apart, in a data type of floats: large ones that
+    cancel, small ones that vanish beside them, halves of the last place, denormals, zeros of both
+    signs, infinities and NaN.
+    """
+    special = [*tricky(dtype, reduce), 0.0, -0.0, math.inf, -math.inf, math.nan]
+    return st.one_of(st.sampled_from(special), st.floats(-4.0, 4.0, width=16))
 
 
 @st.composite

@@ -90,6 +90,10 @@ def test_one_line_says_what_the_band_rests_on() -> None:
     assert TimeAccuracy(MODEL, Accuracy(single)).line.startswith(
         "±7 % (the one held-out time of a vendor's simulation, 1G, 16 ranks)"
     )
+    unstated = SET.model_copy(update={"bytes": None, "ranks": ()})
+    assert TimeAccuracy(MODEL, Accuracy(unstated)).line == (
+        "±9 % (p90 of 21 held-out times of a vendor's simulation); this call: inside"
+    )
 
 
 def test_calls_of_several_sizes_have_one_line() -> None:

@@ -18,6 +18,7 @@ from hccl_py.cli import (
     listing,
     main,
     new,
+    numerics,
     record,
     run,
     simulate,
@@ -29,7 +30,9 @@ from hccl_py.cli.app import COMMANDS
 
 
 def test_every_command_has_its_file() -> None:
-    files = {m.__name__.rpartition(".")[2] for m in (run, trace, simulate, compare, explain)}
+    files = {
+        m.__name__.rpartition(".")[2] for m in (run, trace, simulate, numerics, compare, explain)
+    }
     files |= {m.__name__.rpartition(".")[2] for m in (fit, tuning, check, new, doctor, record)}
     files |= {m.__name__.rpartition(".")[2] for m in (convert, export, view)} | {"list"}
     assert files == set(COMMANDS)

@@ -168,3 +168,11 @@ def test_an_author_s_class_that_cannot_take_part(
 def test_errors(capsys: pytest.CaptureFixture[str], arguments: list[str], error: str) -> None:
     assert main(["compare", "all_reduce", "--ranks", "4", "--jobs", "1", *arguments]) == 2
     assert error in capsys.readouterr().err
+
+
+def test_a_barrier_is_compared_without_sizes(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["compare", "barrier", "--ranks", "2", "--jobs", "1"]
+    assert main(call) == 0
+    capsys.readouterr()
+    assert main([*call, "-e", "4K"]) == 2
+    assert "barrier has no data size." in capsys.readouterr().err

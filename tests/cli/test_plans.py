@@ -127,15 +127,15 @@ def test_a_file_that_is_not_there_or_cut_is_said_before_options(
     assert error.count("error:") == 1
 
 
-def test_times_below_the_bound_are_explained(
+def test_times_of_flows_that_share_a_link_are_explained(
     plan: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three threadblocks use each link at once, as if it were theirs alone."""
     monkeypatch.setenv("COLUMNS", "200")
     Path(plan).write_text(plans.packet_all_reduce(2, group=3).text())
-    told = "transfers that overlap do not share links; --network contended lets them"
+    words = "what the busiest link needs; --network contended lets flows share links"
     for sizes in (("-b", "16M"), ("-b", "4M", "-e", "16M", "-f", "4")):
         assert run("simulate", plan, *sizes) == 0
-        assert told in capfd.readouterr().out
+        assert words in capfd.readouterr().out
         assert run("simulate", plan, *sizes, "--network", "contended") == 0
-        assert told not in capfd.readouterr().out
+        assert words not in capfd.readouterr().out

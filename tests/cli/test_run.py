@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from hccl_platform.emulated.session import EmulatedSession
+from hccl_py import load
 from hccl_py.cli import main
 from hccl_py.cli.errors import WRONG
 from hccl_py.plugins.platforms import TaskTimes
@@ -119,25 +120,41 @@ def test_an_interleaving(schedule: str, capsys: pytest.CaptureFixture[str]) -> N
     assert document["rows"][0]["check"] == "success"
 
 
+def test_the_program_that_runs_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, other = tmp_path / "kept.json", tmp_path / "none.json"
+    call = ["run", "all_gather", "--ranks", "3", "-b", "3K", "-n", "1", "-w", "0"]
+    assert main([*call, "--save", str(file)]) == 0
+    program = load(file)
+    assert (program.op.name, program.ranks, program.op.count) == ("all_gather", 3, 256)
+    other.write_text("{}")
+    for more, said in (
+        (["--save", str(file), "-e", "9K"], "--save is about one program, -e asks for several."),
+        (["--save", str(other)], "none.json"),
+    ):
+        capsys.readouterr()
+        assert main([*call, *more]) == 2
+        assert said in capsys.readouterr().err
+    assert other.read_text() == "{}"
+
+
 def test_measured_times_stand_beside_the_models(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On a session that times tasks: task k takes 2 µs from 3 k on, in the run behind warm-ups."""
     runs: list[str] = []
-    run = EmulatedSession.run
 
-    def counted(session: EmulatedSession, tag: str, *rest: Any) -> Any:
-        runs.append("run")
-        return run(session, tag, *rest)
+    class TimedSession(EmulatedSession):
+        def run(self, *call: Any) -> Any:
+            runs.append("run")
+            return super().run(*call)
 
-    def timed(session: EmulatedSession, tag: str, program: Program, *arrays: Any) -> TaskTimes:
-        runs.append("timed")
-        run(session, tag, program, *arrays)
-        start = np.arange(len(program.tasks), dtype=np.float64) * 3
-        return TaskTimes(start, start + 2)
+        def time_tasks(self, tag: str, program: Program, *arrays: Any) -> TaskTimes:
+            runs.append("timed")
+            super().run(tag, program, *arrays)
+            start = np.arange(len(program.tasks), dtype=np.float64) * 3
+            return TaskTimes(start, start + 2)
 
-    monkeypatch.setattr(EmulatedSession, "run", counted)
-    monkeypatch.setattr(EmulatedSession, "time_tasks", timed, raising=False)
+    monkeypatch.setattr("hccl_platform.emulated.session.EmulatedSession", TimedSession)
     file = tmp_path / "beside.json"
     options = ["--ranks", "3", "-b", "4K", "-n", "1", "-w", "2", "--check", "0"]
     assert main(["run", "all_gather", *options, "--timeline", str(file)]) == 0

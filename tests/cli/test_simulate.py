@@ -260,3 +260,21 @@ def test_trace_takes_the_same_options(capsys: pytest.CaptureFixture[str]) -> Non
     assert lines[3].endswith("us of model time, uncontended, slow rank=1:2x")
     assert lines[4].startswith("accuracy: no measurement of selection; 60 µs is what HCCL's")
     assert "cost model selection" in lines[5:8]
+
+
+def test_one_time_for_one_call_where_flows_share_links(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No time is below the lower bound, and `compare` says the same as `simulate`."""
+    call = ["all_to_all", "--topology", "torus:4x4", "-b", "64M", "--json"]
+    assert main(["simulate", *call]) == 0
+    alone = json.loads(capsys.readouterr().out)
+    assert alone["simulated_us"] >= alone["lower_bound_us"]
+    assert main(["compare", *call]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    (rules,) = (row for row in rows if row["is_hccl"])
+    assert rules["executor"] == alone["executor"]
+    assert rules["time_us"] == alone["simulated_us"]
+    assert main(["simulate", *call, "--network", "contended"]) == 0
+    shared = json.loads(capsys.readouterr().out)
+    assert alone["simulated_us"] <= shared["simulated_us"] < 1.1 * alone["simulated_us"]

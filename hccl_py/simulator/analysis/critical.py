@@ -30,7 +30,8 @@ _LOCAL = (TaskKind.COPY, TaskKind.REDUCE)
 class PathParts(NamedTuple):
     """The parts of a critical path, in microseconds; they sum to the total.
 
-    `launch_us` comes before all tasks, `floor_us` is what calls take beyond them; `alpha_us` is the
+    `launch_us` comes before all tasks, `floor_us` is what calls take beyond them, `shared_us` what
+    the busiest link needs beyond both, where flows were timed alone; `alpha_us` is the
     latency of steps, paid by Acks over SDMA and by DataSignals over RDMA, or by what stands for
     messages, `notify_us` that of all other notifies, `handling_us` the stream's time for posts and
     waits; `link_us` bytes over links, `reduce_us` reductions, `copy_us` local copies, each with the
@@ -39,6 +40,7 @@ class PathParts(NamedTuple):
 
     launch_us: float
     floor_us: float
+    shared_us: float
     alpha_us: float
     notify_us: float
     handling_us: float
@@ -85,7 +87,8 @@ class CriticalPath:
         reduced = np.where(kind == TaskKind.REDUCE, spans, self._inline_reductions(kind))
         return PathParts(
             launch_us=self.timeline.launch_us if len(spans) else 0.0,
-            floor_us=self.timeline.total_us - self.timeline.makespan_us,
+            floor_us=max(timeline.floor_us - timeline.makespan_us, 0.0),
+            shared_us=timeline.total_us - max(timeline.floor_us, timeline.makespan_us),
             alpha_us=float(latency[is_post & is_alpha].sum()),
             notify_us=float(latency[is_post & ~is_alpha].sum()),
             handling_us=float(spans[kind == WAIT].sum() + on_stream[is_post].sum()),

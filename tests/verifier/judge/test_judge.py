@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from hccl_py.formats import from_json
-from hccl_py.verifier import verify
+from hccl_py.verifier import Severity, verify
 from tests.verifier.judge.interpreter import Machine, Pick, Wrong
 from tests.verifier.judge.programs import Document, random_program
 
@@ -72,6 +72,35 @@ def test_nothing_clean_goes_wrong_among_many() -> None:
     start = Random().randrange(1 << 40)
     print(f"seeds from {start}", file=sys.stderr)
     judged(range(start, start + 10_000))
+
+
+@pytest.mark.parametrize(
+    ("notifies", "told"), [("counting", "WAITS_UNORDERED"), ("one-bit", "NOTIFY_OVERRUN")]
+)
+def test_waits_in_no_order_are_told_though_no_order_goes_wrong(notifies: str, told: str) -> None:
+    """Main and sub 0 of rank 1 wait for one Ack and answer: whichever comes first, both end."""
+    answers = [["wait", 0, 0], ["post", 0, 1]]
+    document: Document = {
+        "format": "hccl-py.program/1",
+        "op": {"name": "barrier", "dtype": "uint8", "count": 0},
+        "ranks": 2,
+        "link": "sdma",
+        "notifies": notifies,
+        "exported": [],
+        "buffers": {},
+        "tasks": {
+            "0": {"0": [["post", 1, 0], ["wait", 1, 1]] * 2},
+            "1": {
+                "0": [["local_post", 1, 0], *answers, ["local_wait", 0]],
+                "1": [["local_wait", 0], *answers, ["local_post", 0, 0]],
+            },
+        },
+    }
+    report = verify(from_json(json.dumps(document)))
+    errors = [finding for finding in report.findings if finding.severity is Severity.ERROR]
+    assert [finding.name for finding in errors] == [told]
+    assert "either may take the other's post" in errors[0].message
+    assert defect_of(document | {"links": []}, 0) is None
 
 
 def test_the_interpreter_imports_nothing_of_the_product() -> None:

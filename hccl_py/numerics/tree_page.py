@@ -1,0 +1,107 @@
+"""A page of HTML that needs nothing else: the trees of a call as pictures, and its elements as
+strips in the colours of their trees.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+
+from hccl_py.numerics.element_trees import ElementTrees
+from hccl_py.numerics.sum_trees import SumTree
+
+DRAWN = 16
+"""Trees that are drawn; the others are formulas."""
+
+STRIPS = 32
+"""Ranks whose elements are shown."""
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c1c1c; --paper: #fff; --line: #d0d0d0; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --paper: #16181c; --line: #3a3f47; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+pre { white-space: pre-wrap; } svg { max-width: 100%; height: auto; display: block; }
+.open { stroke-dasharray: 4 3; } text { fill: var(--ink); font: 12px system-ui, sans-serif; }
+path { stroke: var(--ink); fill: none; stroke-width: 1.4; }
+""".strip()
+
+
+def numerics_page(title: str, text: str, calls: Sequence[tuple[str, ElementTrees]]) -> str:
+    """Return a page: the answer as text, then every call with its trees and its elements."""
+    colours = _colours(calls)
+    body = "\n".join(part for name, trees in calls for part in _call(name, trees, colours))
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f"<title>{html.escape(title)}</title>\n"
+        '<meta name="generator" content="hccl-py">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<style>\n{_STYLE}\n</style></head>\n<body>\n<h1>{html.escape(title)}</h1>\n"
+        f"<pre>{html.escape(text)}</pre>\n{body}\n</body></html>\n"
+    )
+
+
+def _colours(calls: Sequence[tuple[str, ElementTrees]]) -> dict[SumTree, str]:
+    """Return a colour for every tree, the same in all calls."""
+    trees = list(dict.fromkeys(tree for _, found in calls for tree in found.trees))
+    return {tree: f"hsl({k * 137.5 % 360:.0f} 65% 55%)" for k, tree in enumerate(trees)}
+
+
+def _call(name: str, found: ElementTrees, colours: dict[SumTree, str]) -> Iterator[str]:
+    yield f"<h2>{html.escape(name)}</h2>"
+    yield _strips(found, colours)
+    for tree in found.trees[:DRAWN]:
+        yield f"<p><b style='color:{colours[tree]}'>■</b> {tree.short}</p>{_picture(tree)}"
+    for tree in found.trees[DRAWN:]:
+        formula = html.escape(tree.formula())
+        yield f"<p><b style='color:{colours[tree]}'>■</b> {tree.short} {formula}</p>"
+
+
+def _strips(found: ElementTrees, colours: dict[SumTree, str]) -> str:
+    """Return a strip for every rank: its elements from left to right."""
+    ranks = sorted({*found.rank.tolist()})[:STRIPS]
+    most, parts = int(found.stop.max(initial=1)), []
+    columns = (found.rank, found.start, found.stop, found.tree)
+    for rank, start, stop, tree in zip(*(c.tolist() for c in columns), strict=True):
+        if rank not in ranks:
+            continue
+        x, width = 60 + 800 * start / most, max(800 * (stop - start) / most, 0.5)
+        y, chosen = 18 * ranks.index(rank), found.trees[tree]
+        parts.append(
+            f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="15" fill="{colours[chosen]}">'
+            f"<title>rank {rank}, elements {start} to {stop - 1}: {chosen.short}</title></rect>"
+        )
+    names = "".join(f'<text x="0" y="{18 * k + 12}">rank {r}</text>' for k, r in enumerate(ranks))
+    height = 18 * len(ranks) + 4
+    return f'<svg viewBox="0 0 870 {height}" width="870">{names}{"".join(parts)}</svg>'
+
+
+def _picture(root: SumTree) -> str:
+    """Return a tree as a picture: leaves at the left, each step a column."""
+    place: dict[int, tuple[float, float]] = {}
+    parts, row = [], 0
+    waiting: list[tuple[int, SumTree, bool]] = [(0, root, False)]
+    order: list[list[int]] = [[]]
+    while waiting:
+        number, tree, is_open = waiting.pop()
+        if not tree.parts:
+            place[number] = (60.0, 14.0 + 18 * row)
+            parts.append(f'<text x="0" y="{18 + 18 * row}">rank {tree.rank}</text>')
+            row += 1
+        elif not is_open:
+            waiting.append((number, tree, True))
+            for part in reversed(tree.parts):
+                order.append([])
+                order[number].insert(0, len(order) - 1)
+                waiting.append((len(order) - 1, part, False))
+        else:
+            below = [place[child] for child in order[number]]
+            x, y = 60.0 + 28 * tree.depth, sum(at for _, at in below) / len(below)
+            place[number] = (x, y)
+            kind = ' class="open"' if len(below) > 2 else ""
+            parts += [f'<path{kind} d="M{a:.0f} {b:.1f}H{x:.0f}V{y:.1f}"/>' for a, b in below]
+    width, height = 60 + 28 * root.depth + 40, 18 * row + 10
+    x, y = place[0]
+    parts.append(f'<path d="M{x:.0f} {y:.1f}h20"/>')
+    return f'<svg viewBox="0 0 {width} {height}" width="{width}">{"".join(parts)}</svg>'
