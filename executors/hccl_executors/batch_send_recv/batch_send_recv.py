@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from hccl_executors.send_recv.messages import Incoming, Mailbox, Outgoing, peers_of
 from hccl_executors.sources import like_april
+from hccl_py.enums import Buffer
 from hccl_py.orchestration import Link, Stream
 from hccl_py.plugins.executor import (
     AnyRank,
     BaseExecutor,
-    Mode,
     OpParam,
     PlaneRequest,
     RankView,
     ResourceRequest,
     Topology,
-    ours,
 )
 
 UP, DOWN = "flat", "back"
@@ -30,8 +29,7 @@ class BatchSendRecv(BaseExecutor):
     with the least way down is the next one at both its ends.
 
     A message goes from the sender's CCL_In to the receiver's CCL_Out, in slices as large as those,
-    one message after the other; empty messages do not go. In graph mode, which HCCL's does not
-    have, it goes from the input to the output.
+    one message after the other, in graph mode, too; empty messages do not go.
 
     Messages to higher ranks and those to lower ones have links of their own, so that no two streams
     share a connection. Links join only ranks that have a message for each other.
@@ -41,7 +39,7 @@ class BatchSendRecv(BaseExecutor):
     algorithm = "level0:NA"
     fidelity = like_april(
         "coll_send_receive/coll_batch_send_recv_executor", "temp_send_recv/send_receive"
-    ).with_cases({"graph": ours("HCCL's works through CCL buffers: it has no graph mode.")})
+    )
 
     def suits(self, op: OpParam, topology: Topology) -> bool:
         return True
@@ -51,15 +49,15 @@ class BatchSendRecv(BaseExecutor):
         on. There are no rounds.
         """
         peers, rdma = peers_of(op, rank.size, 1, -1), rank.topology.has_rdma
+        ccl = (Buffer.CCL_IN, Buffer.CCL_OUT)
         return ResourceRequest(
-            planes=tuple(PlaneRequest(level, peers, rdma=rdma) for level in (UP, DOWN)),
+            planes=tuple(PlaneRequest(level, peers, *ccl, rdma=rdma) for level in (UP, DOWN)),
             sub_streams=1,
         )
 
     def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
         """Send and receive in orders that fit together."""
-        graph = op.mode is Mode.GRAPH
-        box = Mailbox(op, rank, None if graph else rank.ccl_bytes // op.unit)
+        box = Mailbox(op, rank, rank.ccl_bytes // op.unit)
         box.copy_own()
         if rank.size == 1:
             return
@@ -76,8 +74,7 @@ class BatchSendRecv(BaseExecutor):
 
 def _send(stream: Stream, link: Link, sent: Outgoing) -> None:
     """Stage a slice in CCL_In; let the peer read it, or push it to the peer's CCL_Out."""
-    if sent.here is not sent.data:
-        stream.copy(sent.here, sent.data)
+    stream.copy(sent.here, sent.data)
     if link.rdma:
         link.rx_ack(stream)
         stream.copy(link.remote(sent.there), sent.here)
@@ -98,5 +95,4 @@ def _receive(stream: Stream, link: Link, received: Incoming) -> None:
         link.rx_ack(stream)
         stream.copy(received.here, link.remote(received.there))
         link.tx_data_signal(stream)
-    if received.here is not received.data:
-        stream.copy(received.data, received.here)
+    stream.copy(received.data, received.here)

@@ -96,8 +96,8 @@ class Mailbox:
     """The messages that a rank sends and receives in a round, or, with a limit, in the whole call,
     in slices of so many elements.
 
-    Op-base mode: from CCL_In of the sender to CCL_Out of the receiver. Graph mode: from input to
-    output.
+    Slices, and messages in op-base mode, go from CCL_In of the sender to CCL_Out of the receiver;
+    whole messages in graph mode from input to output.
     """
 
     def __init__(self, op: OpParam, rank: AnyRank, limit: int | None = None) -> None:
@@ -105,6 +105,7 @@ class Mailbox:
         self._op = op
         self._rank = rank
         self._limited = limit is not None
+        self._direct = op.mode is Mode.GRAPH and limit is None
 
     def count(self, queue: Queue) -> int:
         """Return the number of messages with peers; splits the batch where ranks differ."""
@@ -121,7 +122,7 @@ class Mailbox:
     def sent(self, k: int) -> tuple[RankInt, Outgoing]:
         """Return the receiver and the places of the k-th message that goes out."""
         peer, data, place = self._look_up(self.sends, k, self._rank.user_in)
-        if self._op.mode is Mode.GRAPH:
+        if self._direct:
             return peer, Outgoing(data, data, Region(Buffer.USER_OUT, place, data.size))
         ccl = self._rank.ccl_in.head(data.size), self._rank.ccl_out.head(data.size)
         return peer, Outgoing(data, *ccl)
@@ -129,7 +130,7 @@ class Mailbox:
     def received(self, k: int) -> tuple[RankInt, Incoming]:
         """Return the sender and the places of the k-th message that comes in."""
         peer, data, place = self._look_up(self.receives, k, self._rank.user_out)
-        if self._op.mode is Mode.GRAPH:
+        if self._direct:
             return peer, Incoming(Region(Buffer.USER_IN, place, data.size), data, data)
         ccl = self._rank.ccl_in.head(data.size), self._rank.ccl_out.head(data.size)
         return peer, Incoming(*ccl, data)
