@@ -58,11 +58,11 @@ DEPTH = 3
 
 
 _ANSWERED = steps(
-    "Between servers of a superpod, or modules of a host, a rank also says that it has read what "
-    "it got; HCCL's pipelines are for RDMA, and would write a block anew that is still read.",
+    "Between servers of a superpod, a rank also says that it has read what it got; HCCL's "
+    "pipelines are for RDMA, and would write a block anew that is still read.",
     *april("all_reduce_opbase_pipeline"),
 )
-OVER_SDMA = {"910_93": _ANSWERED, "modules": _ANSWERED}
+OVER_SDMA = {"910_93": _ANSWERED}
 
 
 class Pipeline(BaseExecutor):

@@ -191,9 +191,20 @@ def _requested_ends(
                 wanted[:, :2] = pair
                 wanted[:, 3] = plane.barrier and _meets_first(topology, plane, ranks, peers)
                 wanted[:, 2] = OWN_NOTIFIES + plane.extra_notifies + wanted[:, 3]
-                wanted[:, 4:] = plane.rdma, number
+                wanted[:, 4:] = plane.rdma or _is_rdma(topology, plane.level), number
                 keys = _key(topology.size, PLANES.index(plane.level), ranks, peers)
                 yield _RequestedEnds(keys, wanted)
+
+
+def _is_rdma(topology: Topology, level: str) -> bool:
+    """True for planes between modules of which RDMA joins some: it then joins all of their members
+    in HCCL (`impl/topo_matcher.cc:214-266`, SetIsUsedRdma).
+    """
+    if level not in ("level1", "level12"):
+        return False
+    members = topology.members(level)
+    groups = topology.sdma_groups[np.where(members >= 0, members, members[:, :1])]
+    return bool((groups != groups[:, :1]).any())
 
 
 def _transports(topology: Topology, keys: IntArray, wanted: npt.NDArray[np.int16]) -> Transports:

@@ -49,7 +49,7 @@ class AllReduceDoubling(BaseExecutor):
         graph = op.mode is Mode.GRAPH and rank.size > 1
         pair = (Buffer.USER_OUT, Buffer.SCRATCH) if graph else (None, None)
         return ResourceRequest(
-            planes=(PlaneRequest(_plane(rank), "rhd", *pair),),
+            planes=(PlaneRequest(ring_plane(rank), "rhd", *pair),),
             scratch_bytes=op.size if graph else 0,
             max_count=rank.ccl_bytes // op.unit,
         )
@@ -57,11 +57,11 @@ class AllReduceDoubling(BaseExecutor):
     def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
         """Stage, double, deliver."""
         work = rank.stage_in()
-        doubling_all_reduce(rank.main, rank.plane(_plane(rank)), work)
+        doubling_all_reduce(rank.main, rank.plane(ring_plane(rank)), work)
         rank.deliver(work)
 
 
-def _plane(rank: RankView | AnyRank) -> str:
+def ring_plane(rank: RankView | AnyRank) -> str:
     """Return the plane whose indices pair the ranks: the first ring of eight 910A, where each of
     its neighbours is a partner.
     """

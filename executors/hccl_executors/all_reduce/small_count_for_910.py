@@ -1,5 +1,6 @@
 """AllReduceSmallCountFor910: doubling beside, for small data that links cannot reduce."""
 
+from hccl_executors.all_reduce.doubling import ring_plane
 from hccl_executors.sources import like_newest
 from hccl_executors.templates.doubling import doubling_all_reduce_beside
 from hccl_py.orchestration import Region
@@ -19,7 +20,7 @@ from hccl_py.plugins.executor import (
 
 class AllReduceSmallCountFor910(BaseExecutor):
     """AllReduce of whole buffers in log2 p steps in one server, on main alone: the partner's CCL_In
-    is read to CCL_Out and added from there.
+    is read to CCL_Out and added from there. Partners go by number, as in AllReduceDoubling.
     """
 
     op = "all_reduce"
@@ -40,11 +41,11 @@ class AllReduceSmallCountFor910(BaseExecutor):
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         """Links to the partners; a round fills CCL_In."""
         return ResourceRequest(
-            planes=(PlaneRequest("level0", "rhd"),), max_count=rank.ccl_bytes // op.unit
+            planes=(PlaneRequest(ring_plane(rank), "rhd"),), max_count=rank.ccl_bytes // op.unit
         )
 
     def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
         """Stage, double, deliver."""
         work = rank.stage_in()
-        doubling_all_reduce_beside(rank.main, rank.level0, work)
+        doubling_all_reduce_beside(rank.main, rank.plane(ring_plane(rank)), work)
         rank.deliver(work)
