@@ -8,7 +8,6 @@ from hccl_py.call.config import Config
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.selection.facts import Facts
 
-_TRAINING_DEVICES = (1, 2, 4, 8)
 _BATCH_RANKS = 500
 _POINT_TO_POINT = ("send_recv", "batch_send_recv")
 
@@ -16,8 +15,6 @@ _POINT_TO_POINT = ("send_recv", "batch_send_recv")
 def advice(facts: Facts) -> Iterator[str]:
     """Yield one sentence for every documented limit that a call exceeds."""
     device = facts.device
-    if device == "910A" and facts.devices not in _TRAINING_DEVICES:
-        yield f"HCCL's documents allow 1, 2, 4 or 8 devices per server of 910A, not {facts.devices}"
     if device == "910B" and not facts.symmetric and facts.op.name not in _POINT_TO_POINT:
         yield "HCCL's documents advise servers with as many devices"
     if device == "910B" and facts.op.name == "batch_send_recv" and facts.ranks > _BATCH_RANKS:

@@ -85,12 +85,13 @@ def _seen(shape: TopologyShape, algo: str, rules: LevelRules) -> TopologyShape:
 
 def _unfolds(op: OpParam, topology: Topology, config: Config, *, inline: bool) -> bool:
     """Return True if the AI CPU makes the tasks. The host makes them where links of A3 cannot do
-    the reduction, and for a single rank, except in all-to-all.
+    the reduction, and for a single rank, except in all-to-all and reduce_scatter_v, which do not
+    ask for the number of ranks (`impl/hccl_communicator_host.cc:3558`, `:4021`).
     """
     device = topology.product.device
     if device == "910B" and not ruleset_of(config).unfolds_a2:
         return False
-    if topology.size == 1 and op.name not in ALL_TO_ALL:
+    if topology.size == 1 and op.name not in (*ALL_TO_ALL, "reduce_scatter_v"):
         return False
     return config.unfolds(topology.product, op.name, inline=inline or op.reduce is None)
 

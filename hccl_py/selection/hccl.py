@@ -57,6 +57,9 @@ class HcclChoice:
             return text, HcclResult.E_PARA
         if self.facts.levels.refusal:
             return self.facts.levels.refusal, HcclResult.E_PARA
+        if self.facts.bad_module:
+            devices = self.facts.server_devices[0]
+            return f"a server of 910A has 1, 2, 4 or 8 devices, not {devices}", HcclResult.E_PARA
         order = self.facts.deterministic
         if self.facts.op.reduce is not None and order not in self.ruleset.orders:
             return f"{self.ruleset.name} knows no {order} order of sums", HcclResult.E_PARA

@@ -16,6 +16,7 @@ _MESH_DEVICES = 8
 """Device ids of 910B count from 0 in every group of this size; other devices' do not begin anew."""
 
 _MOST_CARDS = 8
+_MODULE_DEVICES = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,14 @@ class TopologyShape:
     def bad_cards(self) -> bool:
         """True if a server has more PCIe cards than HCCL has algorithms for."""
         return self.cards and self.devices > _MOST_CARDS
+
+    @property
+    def bad_module(self) -> bool:
+        """True if HCCL makes no communicator, for the devices of the first server: one of 910A that
+        HCCS joins has 1, 2, 4 or 8 (`impl/hccl_communicator_attrs_host.cc:621-628`, Check2N).
+        """
+        devices = self.server_devices[0]
+        return self.device == "910A" and not self.cards and devices not in _MODULE_DEVICES
 
     @property
     def single_mesh(self) -> bool:

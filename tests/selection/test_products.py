@@ -103,11 +103,21 @@ def test_advice_of_hccl_s_documents() -> None:
     def says(op: str, where: Topology) -> str:
         return "; ".join(chosen(call(op, K, ranks=where.size), where).reasons)
 
-    assert "allow 1, 2, 4 or 8 devices" in says("all_reduce", topology(1, 6, "atlas-800-9000"))
     assert "HCCL's documents" not in says("all_reduce", topology(1, 4, "atlas-800-9000"))
     assert "advise servers with as many devices" in says("all_reduce", topology_of(11))
     assert "at most 3 of these at once" in says("batch_send_recv", topology(63, 8))
     assert "at once" not in says("batch_send_recv", topology(62, 8))
+
+
+@pytest.mark.parametrize("devices", [3, 6])
+def test_hccl_joins_1_2_4_or_8_devices_of_910a(devices: int) -> None:
+    """It looks at the first server."""
+    for servers in ((devices,), (devices, 4)):
+        selection = chosen(call("all_reduce", K), Topology(product("atlas-800-9000"), servers))
+        assert (selection.hccl_executor, selection.result) == (None, "HCCL_E_PARA")
+        assert f"has 1, 2, 4 or 8 devices, not {devices}" in selection.refusal
+    taken = chosen(call("all_reduce", K), Topology(product("atlas-800-9000"), (4, devices)))
+    assert taken.hccl_executor == "AllReduceComm"
 
 
 def test_halving_doubling_needs_servers() -> None:
@@ -119,10 +129,6 @@ def test_halving_doubling_needs_servers() -> None:
         assert "all ranks are one ring" in selection.refusal
     with pytest.raises(ParameterError, match="with HCCL_E_PARA: level1:H-D_R needs servers"):
         chosen(call("all_reduce", K), where, Anything, strict=True)
-    ring = chosen(call("all_reduce", K, ranks=6), where, algo="level0:NA;level1:ring")
-    assert ring.hccl_executor == "AllReduceComm"
-    three = chosen(call("all_reduce", K, ranks=9), topology(3, 3, "atlas-800-9000"))
-    assert three.hccl_executor == "AllReduceComm"
 
 
 def test_level0_null_leaves_level1_as_it_is() -> None:

@@ -47,7 +47,6 @@ ROWS = [
     ar("910A 2x8", M, RING),
     ar("910A 1x2", M, RING),
     ar("910A 2x1", M, RING),
-    ar("910A 1x6", M, COMM, "ring"),
     ar("910A 11", M, COMM, "ring"),
     # 910B, two devices or one
     ar("A2 1x2", 256 * K, SMALL),

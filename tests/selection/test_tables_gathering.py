@@ -33,7 +33,6 @@ ALL_GATHER = [
     ag("910A 2x4", K, "AllGatherMeshExecutor"),
     ag("910A 2x8", K, "AllGatherRingExecutor"),
     ag("910A 1x2", K, "AllGatherRingExecutor"),
-    ag("910A 1x3", K, "AllGatherComm"),
     ag("Duo 8", K, "AllGatherFor310PExecutor"),
     ag("Duo 32", K, "AllGatherFor310PExecutor"),
     # 910B
@@ -98,7 +97,6 @@ REDUCE_SCATTER = [
     rs("Duo 8", K, "ReduceScatterRing"),
     rs("910A 2x4", K, "ReduceScatterMeshExecutor"),
     rs("910A 2x8", K, "ReduceScatterRingExecutor"),
-    rs("910A 1x5", K, "ReduceScatterComm"),
     # 910B
     rs("A2 1x8", K, "ReduceScatterMeshDmaEliminationExecutor"),
     rs("A2 1x8", K, DETER, **FIXED),

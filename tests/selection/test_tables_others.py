@@ -24,7 +24,6 @@ def algo(level1: str) -> dict[str, str]:
 ROOTED = [
     row("910A 2x4", "broadcast", K, "BroadCastMeshExecutor", "H-D_R"),
     row("910A 2x8", "broadcast", K, "BroadCastRingExecutor", "H-D_R"),
-    row("910A 1x3", "broadcast", K, "BroadCastComm"),
     row("A2 1x8", "broadcast", K, "BroadCastMeshExecutor", "H-D_R"),
     row("A2 3x8", "broadcast", K, "BroadCastMeshExecutor", "H-D_R"),
     row("A2 3x8", "broadcast", K, "BroadCastMeshExecutor", "H-D_R", **algo("ring")),
@@ -46,7 +45,6 @@ ROOTED = [
     row("A2 1", "reduce", K, "ReduceSingleExecutor"),
     row("910A 1x4", "reduce", K, "ReduceMeshExecutor"),
     row("910A 1x8", "reduce", K, "ReduceRingPlusHd"),
-    row("910A 1x3", "reduce", K, "ReduceComm"),
     row("A2 2x8", "reduce", K, "ReduceMeshExecutor", "H-D_R"),
     row("A2 3x8", "reduce", K, "ReduceMeshExecutor", "ring"),
     row("A2 3x8", "reduce", K, "ReduceMeshExecutor", "H-D_R", **algo("NHR")),
@@ -68,7 +66,6 @@ ROOTED = [
     row("A2 12", "scatter", K, "ScatterCommExecutor"),
     row("910A 2x8", "scatter", K, "ScatterRingExecutor"),
     row("910A 1x4", "scatter", K, "ScatterMeshExecutor"),
-    row("910A 1x3", "scatter", K, "ScatterCommExecutor"),
     row("A3 2x8", "scatter", K, "ScatterRingFor91093Executor"),
     row("A3 1x3", "scatter", K, "ScatterRingFor91093Executor"),
     row("A3 20", "scatter", K, "ScatterCommExecutor"),

@@ -312,7 +312,7 @@ bool IsUnfolded(const OpParam &op, const CheckerOpParam &param, u32 ranks)
             return op.aicpuUnfoldMode && ranks > 1
                 && IsSupportSDMAReduce(nullptr, nullptr, op.DataDes.dataType, op.reduceType);
         case CheckerOpType::REDUCE_SCATTER_V:
-            return op.aicpuUnfoldMode && ranks > 1
+            return op.aicpuUnfoldMode
                 && IsSupportSDMAReduce(nullptr, nullptr, op.VDataDes.dataType, op.reduceType);
         default:
             return op.aicpuUnfoldMode && ranks > 1;
