@@ -51,6 +51,7 @@ from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
 from hccl_executors.batch_send_recv.group import BatchSendRecvGroup
 from hccl_executors.broadcast.plus_broadcast import BroadcastPlusBroadcast
 from hccl_executors.broadcast.small_count import BroadCastSmallCountExecutor
+from hccl_executors.proofs import attach_proofs
 from hccl_executors.reduce_scatter.deter import ReduceScatterDeterExecutor
 from hccl_executors.reduce_scatter.mesh_dma_elimination import (
     ReduceScatterMeshDmaEliminationExecutor,
@@ -231,6 +232,8 @@ EXECUTORS: tuple[type[BaseExecutor], ...] = (
     BatchSendRecv,
     BatchSendRecvGroup,
 )
+
+attach_proofs(EXECUTORS)
 
 
 def __getattr__(name: str) -> type[BaseExecutor]:

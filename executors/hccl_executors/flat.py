@@ -7,7 +7,7 @@ per executor.
 from __future__ import annotations
 
 from hccl_executors.levels import GROUPED, LEVELS, Level, choices, fidelities
-from hccl_executors.sources import like_april
+from hccl_executors.sources import adding_in_scratch, like_april
 from hccl_executors.staging import PlaneLinks, delivered, request, staged
 from hccl_py.call.ops import OPS
 from hccl_py.plugins.executor import (
@@ -84,8 +84,8 @@ class ReduceScatterComm(Flat):
 
     op = "reduce_scatter"
     algorithm = f"level0:NA;level1:{choices('reduce_scatter')}"
-    fidelity = like_april("coll_reduce_scatter_comm_executor").with_cases(
-        fidelities("reduce_scatter")
+    fidelity = adding_in_scratch(
+        like_april("coll_reduce_scatter_comm_executor").with_cases(fidelities("reduce_scatter"))
     )
 
 

@@ -11,7 +11,9 @@ other place is given as a path: from the folder of all executors, or of all temp
 
 from __future__ import annotations
 
-from hccl_py.plugins.executor import Fidelity, SourceFile, same
+from dataclasses import replace
+
+from hccl_py.plugins.executor import Fidelity, SourceFile, same, steps
 
 _OPS: tuple[str, ...] = (
     *("all_gather", "all_reduce", "all_to_all", "broadcast", "gather"),
@@ -40,6 +42,20 @@ def like_april(*names: str) -> Fidelity:
 def like_newest(*names: str) -> Fidelity:
     """Declare that an executor does the same as these files of August 2026."""
     return same(*newest(*names))
+
+
+def adding_in_scratch(found: Fidelity) -> Fidelity:
+    """Return the fidelity of a reduce-scatter with the case in which data lands before it is added,
+    and no CCL buffer is used.
+    """
+    sources = found.sources
+    beside = steps(
+        "Works on a copy of the input in scratch, and what is to be added lands behind that; "
+        "HCCL's adds to the caller's input, and has scratch to itself.",
+        *sources,
+    )
+    graph = found.cases.get("graph", replace(found, cases={}))
+    return found.with_cases({"graph": graph.with_cases({"local_reduce": beside})})
 
 
 def _path(name: str) -> str:

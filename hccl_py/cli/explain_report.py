@@ -17,7 +17,7 @@ from hccl_py.cli.request import CallRequest, checked_model
 from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.communicator.planning import Plan
 from hccl_py.enums import Mode
-from hccl_py.plugins.fidelity import Fidelity
+from hccl_py.plugins.fidelity import Fidelity, kind_and_proof
 from hccl_py.program.usage import differences
 from hccl_py.selection.releases import ReleaseChange
 from hccl_py.selection.spans import Choice, Span, spans
@@ -204,9 +204,12 @@ def _sample(call: CallOptions, sizes: Sizes) -> list[int]:
 
 
 def _lines(fidelity: Fidelity) -> list[str]:
-    """Return the fidelity of an executor: its kind, its deviation from HCCL, and the sources."""
-    deviation = f": {fidelity.deviation}" if fidelity.deviation else ""
-    return [fidelity.kind + deviation, *map(str, fidelity.sources)]
+    """Return the fidelity of an executor: its kind with the proof, its deviation from HCCL, and the
+    sources.
+    """
+    more = fidelity.deviation or str(fidelity.proof or "")
+    kind = kind_and_proof(fidelity.document())
+    return [": ".join(filter(None, [kind, more])), *map(str, fidelity.sources)]
 
 
 def _format_class(found: dict[str, Any]) -> str:

@@ -183,7 +183,7 @@ def _text(found: str | None) -> str:
 
 def _fidelity(found: Document) -> str:
     """Return an executor's kind, the cases farther from HCCL, and the deviation in one sentence."""
-    from hccl_py.plugins.fidelity import KINDS
+    from hccl_py.plugins.fidelity import KINDS, kind_and_proof
 
     cases: dict[str, list[str]] = {}
     for case, at in found.get("cases", {}).items():
@@ -191,7 +191,7 @@ def _fidelity(found: Document) -> str:
             cases.setdefault(at["kind"], []).append(case)
     others = "".join(f", {kind} with {', '.join(of)}" for kind, of in cases.items())
     deviation = f". {found['deviation']}" if found["deviation"] else ""
-    return f"fidelity: {found['kind']}{others}{deviation}"
+    return f"fidelity: {kind_and_proof(found)}{others}{deviation}"
 
 
 def _hccl_files(row: Document) -> str:

@@ -198,9 +198,10 @@ def _requested_ends(
 
 def _is_rdma(topology: Topology, level: str) -> bool:
     """True for planes between modules of which RDMA joins some: it then joins all of their members
-    in HCCL (`impl/topo_matcher.cc:214-266`, SetIsUsedRdma).
+    in HCCL (`impl/topo_matcher.cc:147-150`, SetIsUsedRdma). Only AHC has planes with members in
+    several superpods, and takes each pair's own links.
     """
-    if level not in ("level1", "level12"):
+    if topology.joins_servers or level not in ("level1", "level12"):
         return False
     members = topology.members(level)
     groups = topology.sdma_groups[np.where(members >= 0, members, members[:, :1])]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 KINDS = ("same", "steps", "ours")
@@ -41,8 +41,29 @@ class SourceFile:
 
 
 @dataclass(frozen=True)
+class Proof:
+    """Calls in which HCCL's own code ran, at the commit `source`, and did what is recorded here:
+    equal in all tasks of all ranks, `but_for_copies` of them without copies inside a rank, of which
+    `copies` says how they differ.
+    """
+
+    source: str
+    calls: int
+    but_for_copies: int = 0
+    copies: str = ""
+
+    def __str__(self) -> str:
+        counted = f"equal in {self.calls} calls that HCCL's own code ran, {self.source}"
+        if not self.but_for_copies:
+            return counted
+        return f"{counted}; in {self.but_for_copies} but for copies inside a rank: {self.copies}"
+
+
+@dataclass(frozen=True)
 class Fidelity:
     """A kind, the `sources` that prove it, and one sentence on what deviates from HCCL, and why.
+
+    `proof` is HCCL's own run, where there is one; all else was read.
 
     `cases` has the fidelity of calls that differ from the executor's others: by word of HCCL_ALGO
     on a level that it leaves open, or by one of `SITUATIONS`; a case may have cases. ValueError is
@@ -54,6 +75,7 @@ class Fidelity:
     sources: tuple[SourceFile, ...] = ()
     deviation: str = ""
     cases: Mapping[str, Fidelity] = field(default_factory=dict)
+    proof: Proof | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -85,7 +107,8 @@ class Fidelity:
         its situations and the words of HCCL_ALGO on the levels that the executor leaves open.
         """
         met = (self.cases[case].among(cases) for case in cases if case in self.cases)
-        return joined([replace(self, cases={}), *met])
+        found = joined([replace(self, cases={}), *met])
+        return replace(found, proof=self.proof if found.is_same else None)
 
     def document(self) -> dict[str, Any]:
         """Return the fidelity as a part of JSON documents."""
@@ -93,10 +116,17 @@ class Fidelity:
             "kind": self.kind,
             "deviation": self.deviation or None,
             "sources": [str(source) for source in self.sources],
+            "proof": asdict(self.proof) if self.proof else None,
         }
         if self.cases:
             found["cases"] = {case: at.document() for case, at in self.cases.items()}
         return found
+
+
+def kind_and_proof(document: Mapping[str, Any]) -> str:
+    """Return the kind in a document of a fidelity; `same` with what proves it, a run or reading."""
+    how = "run" if document["proof"] else "read"
+    return f"same ({how})" if document["kind"] == "same" else str(document["kind"])
 
 
 UNDECLARED = Fidelity("ours", deviation="Its author states no relation to HCCL.")

@@ -6,7 +6,7 @@ python scripts/oracle ask WORDS...                       the tasks of HCCL in a 
 python scripts/oracle compare WORDS...                   the first different task of every stream
 python scripts/oracle compare --cases FILE               verdicts on many cases, counted by cause
 python scripts/oracle renew FILE --source COMMIT         golden runs of all calls of drawing.py
-python scripts/oracle judge FILE DIFFERENT               the golden calls that differ here, by cause
+python scripts/oracle judge FILE DIFFERENT               golden calls that differ here, and proofs of others
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ from scripts.oracle.comparing import Verdict, compare, first_differences  # noqa
 from scripts.oracle.drawing import PARTS  # noqa: E402
 from scripts.oracle.golden import (  # noqa: E402
     MOST_TASKS,
-    different_calls,
     read_golden,
     task_count,
     write_golden,
 )
+from scripts.oracle.judging import differences, judge_all, proofs_of  # noqa: E402
+
+PROOFS = Path(__file__).resolve().parents[2] / "executors" / "hccl_executors" / "proofs.json"
 
 
 def main() -> None:
@@ -97,10 +99,21 @@ def _renew(options: argparse.Namespace) -> None:
 
 
 def _judge(options: argparse.Namespace) -> None:
-    found = different_calls(read_golden(options.file)[1])
+    source, goldens = read_golden(options.file)
+    judged = list(judge_all(goldens))
+    found = differences(judged)
     options.different.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    for cause, calls in found.items():
-        _say(f"{len(calls):6} {cause}")
+    rows = {
+        name: [proof.calls, proof.but_for_copies, proof.copies]
+        for name, proof in proofs_of(judged, source).items()
+    }
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
+    text = f'{{"source": {json.dumps(source)}, "executors": {{\n{lines}\n}}}}\n'
+    PROOFS.write_text(text, "utf-8")
+    for outcome, number in found["outcomes"].items():
+        _say(f"{number:6} {outcome}")
+    for cause, of in found["causes"].items():
+        _say(f"{len(of['calls']):6} differ, {cause}{'' if of['why'] else ' (unexplained)'}")
 
 
 def _lines(path: Path, every: int) -> Iterator[dict[str, object]]:

@@ -115,14 +115,14 @@ def verdict(answer: Answer, here: Here, closeness: str | None) -> Verdict:
     choice = _choice(answer, here)
     if here.selection is None or choice != "same":
         return Verdict(answer, here, choice)
-    tag = None
-    if (
-        "alg" not in answer.case and here.selection.tag
-    ):  # one rank has none here: it asks for nothing
-        mine = _OP.sub("", here.selection.tag)
+    chosen, is_forced = here.selection, "alg" in answer.case
+    fidelity, tag = chosen.fidelity, None
+    if not is_forced and chosen.executor != chosen.hccl_executor:
+        fidelity = Fidelity("ours", deviation="; ".join(chosen.reasons) + ".")
+    elif not is_forced and chosen.tag:  # one rank has none here: it asks for nothing
+        mine = _OP.sub("", chosen.tag)
         tag = answer.tags[0] == mine and (len(answer.tags) == 1 or answer.case["op"] == "send_recv")
-    unequal = _unequal(answer, here)
-    return Verdict(answer, here, choice, tag, closeness, unequal, here.selection.fidelity)
+    return Verdict(answer, here, choice, tag, closeness, _unequal(answer, here), fidelity)
 
 
 def _choice(answer: Answer, here: Here) -> str:

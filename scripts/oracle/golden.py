@@ -17,13 +17,16 @@ from typing import Any
 
 from scripts.oracle.asking import Answer, Request
 from scripts.oracle.calls import Case, words_of
-from scripts.oracle.canonical import Run, digest, seen
-from scripts.oracle.comparing import RULESET, Verdict, recorded_here, verdict
+from scripts.oracle.canonical import Event, Run, digest, seen
+from scripts.oracle.comparing import RULESET, Verdict, first_differences, recorded_here, verdict
 
 BETWEEN_RANKS, WITH_COPIES = "but for local copies", "all"
 
 MOST_TASKS = 60_000
 """Calls with more tasks than this are left out: they take longer to compare than all others."""
+
+WHOLE_TASKS = 600
+"""The first call of every executor and mode with no more tasks than this keeps them all."""
 
 Digests = list[list[str]]
 """By rank, by stream."""
@@ -32,12 +35,14 @@ Digests = list[list[str]]
 @dataclass(frozen=True)
 class Golden:
     """What HCCL did in one call. `streams` is None where it ran no task; `copies` stands for every
-    task of all ranks, copies inside a rank and names of buffers too.
+    task of all ranks, copies inside a rank and names of buffers too; `run` has the tasks of some
+    small calls.
     """
 
     answer: Answer
     streams: Digests | None
     copies: str
+    run: Run | None = None
 
 
 def digests_of(run: Run) -> Digests:
@@ -56,6 +61,12 @@ def _trimmed(streams: list[str]) -> list[str]:
     return streams
 
 
+def executor_of(answer: Answer) -> str:
+    """Return the executor that HCCL ran, "" where it refused."""
+    forced = answer.case.get("alg")
+    return str(forced) if forced else next(iter(answer.executors), "")
+
+
 def task_count(answer: Answer) -> int:
     """Return the number of tasks of all ranks."""
     return sum(len(stream) for rank in answer.tasks or () for stream in rank)
@@ -66,10 +77,16 @@ def write_golden(path: Path, source: str, answers: Iterable[Answer]) -> int:
     number.
     """
     count = 0
+    whole: set[tuple[str, str]] = set()
     with gzip.GzipFile(path, "wb", mtime=0) as file:
         file.write(json.dumps({"source": source}).encode() + b"\n")
         for answer in answers:
-            file.write(json.dumps(_line(answer), separators=(",", ":")).encode() + b"\n")
+            line = _line(answer)
+            kind = (executor_of(answer), answer.case["mode"])
+            if kind not in whole and 0 < task_count(answer) <= WHOLE_TASKS:
+                whole.add(kind)
+                line["run"] = answer.run
+            file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
             count += 1
     return count
 
@@ -120,7 +137,18 @@ def _golden(found: dict[str, Any]) -> Golden:
     )
     streams = found.get("streams")
     ranks = None if streams is None else [_split(text) for text in _spread(streams)]
-    return Golden(answer, ranks, found.get("copies", ""))
+    return Golden(answer, ranks, found.get("copies", ""), _run(found.get("run")))
+
+
+def _run(found: list[list[list[list[Any]]]] | None) -> Run | None:
+    if found is None:
+        return None
+    return [[[_event(event) for event in stream] for stream in rank] for rank in found]
+
+
+def _event(found: list[Any]) -> Event:
+    kind, peer, link, notify, size, source, target, reduction = found
+    return Event(kind, peer, link, notify, size, tuple(source), tuple(target), reduction)
 
 
 def _split(text: str) -> list[str]:
@@ -143,6 +171,8 @@ def compare_golden(golden: Golden, ruleset: str = RULESET) -> tuple[Verdict, str
     where = _first_difference(mine, golden.streams)
     words = words_of(golden.answer.case)
     text = f"{where} differs: python scripts/oracle compare {words} --ranks {len(mine)}"
+    if golden.run is not None:
+        text += "\n" + next(first_differences(here.run, golden.run, BETWEEN_RANKS))
     return verdict(golden.answer, here, "no"), text
 
 
@@ -153,42 +183,3 @@ def _first_difference(mine: Digests, hccls: Digests) -> str:
             if x != y:
                 return f"rank {rank} {'main' if stream == 0 else f'sub {stream}'}"
     return "nothing"
-
-
-def executor_of(golden: Golden) -> str:
-    """Return the executor that HCCL ran, "" where it refused."""
-    forced = golden.answer.case.get("alg")
-    return str(forced) if forced else next(iter(golden.answer.executors), "")
-
-
-def problem_of(found: Verdict, where: str) -> str:
-    """Return the first thing that differs in a call; "" where nothing does that it says to be the
-    same. `where` is the first stream whose tasks differ. Scratch is left open: docs/fidelity.md.
-    """
-    answer, here = found.answer, found.here
-    if found.choice not in ("same", "both refuse"):
-        wanted = " ".join(answer.executors) or answer.refusal
-        chosen = here.selection.hccl_executor if here.selection else here.error
-        return f"choice: HCCL takes {wanted}, hccl-py {chosen}"
-    if found.tag is False and here.selection is not None:
-        return f"tag: HCCL's is {answer.tags}, hccl-py's {here.selection.tag!r}"
-    if found.closeness is None or not found.fidelity.is_same:
-        return ""
-    asked = [name for name in found.unequal if name != "scratch"]
-    if where:
-        return f"tasks: {where}"
-    return f"requests: {', '.join(asked)}" if asked else ""
-
-
-def different_calls(goldens: Iterable[Golden]) -> dict[str, list[str]]:
-    """Return the words of all calls that differ, by what differs and by executor."""
-    found: dict[str, list[str]] = {}
-    for golden in goldens:
-        verdict_, where = compare_golden(golden)
-        problem = problem_of(verdict_, where)
-        if problem:
-            cause = f"{problem.partition(':')[0]}: {executor_of(golden) or 'HCCL refuses'}"
-            if verdict_.choice == "refused here" and "does not take" in verdict_.here.error:
-                cause = "choice: the API refuses the data type, before an operator chooses"
-            found.setdefault(cause, []).append(words_of(golden.answer.case))
-    return {cause: sorted(calls) for cause, calls in sorted(found.items())}

@@ -27,7 +27,7 @@ import numpy as np
 from hccl_executors.levels import LEVELS, fidelities
 from hccl_executors.outer_levels import OuterLevel, all_reduce
 from hccl_executors.rings.places import sets
-from hccl_executors.sources import like_newest, newest
+from hccl_executors.sources import like_newest
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.double_ring import (
     reducible_parts_of_rings,
@@ -46,7 +46,6 @@ from hccl_py.plugins.executor import (
     Topology,
     Unsuitable,
     require,
-    steps,
 )
 from hccl_py.plugins.resources import Pattern
 from hccl_py.topology.ring_sizes import ring_size
@@ -256,12 +255,4 @@ class ReduceScatterARSFor91093Executor(BlockRings):
 
     op = "reduce_scatter"
     algorithm = "level0:ring;level1:NHR|ring|NB;level2:NHR|ring|NB"
-    fidelity = _as_hccl("reduce_scatter").with_cases(
-        {
-            "graph": steps(
-                "Where a block has two rings, HCCL's helpers fetch from the caller's input step by "
-                "step; here it is copied to scratch before.",
-                *newest("reduce_scatter_ring_concurrent_direct"),
-            )
-        }
-    )
+    fidelity = _as_hccl("reduce_scatter")

@@ -18,7 +18,7 @@ from hccl_executors.hierarchical import JOINING
 from hccl_executors.levels import GROUPED, choices, fidelities
 from hccl_executors.outer_levels import OuterLevel, all_servers, links
 from hccl_executors.rings.inside import Rings
-from hccl_executors.sources import april, like_april
+from hccl_executors.sources import adding_in_scratch, like_april
 from hccl_executors.staging import delivered, request, staged
 from hccl_executors.templates.double_ring import parts_of_rings, reducible_parts_of_rings
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
@@ -33,7 +33,6 @@ from hccl_py.plugins.executor import (
     Topology,
     Unsuitable,
     require,
-    steps,
 )
 
 
@@ -101,24 +100,13 @@ class AllGatherRingExecutor(ServerRings):
     fidelity = like_april("coll_all_gather_ring_executor").with_cases(fidelities("all_gather"))
 
 
-_SCATTER = "coll_reduce_scatter_ring_executor"
-_BEHIND = steps(
-    "Works on a copy of the input in scratch, and what is to be added lands behind that; HCCL's "
-    "adds to the caller's input, and has scratch to itself.",
-    *april(_SCATTER),
-)
-
-
 class ReduceScatterRingExecutor(ServerRings):
     """ReduceScatter in two phases."""
 
     op = "reduce_scatter"
     algorithm = f"level0:ring;level1:{choices('reduce_scatter', first='H-D_R')}"
-    fidelity = like_april(_SCATTER).with_cases(
-        {
-            **fidelities("reduce_scatter"),
-            "graph": like_april(_SCATTER).with_cases({"local_reduce": _BEHIND}),
-        }
+    fidelity = adding_in_scratch(
+        like_april("coll_reduce_scatter_ring_executor").with_cases(fidelities("reduce_scatter"))
     )
 
 

@@ -29,7 +29,7 @@ from dataclasses import replace
 from hccl_executors.levels import fidelities
 from hccl_executors.outer_levels import links
 from hccl_executors.rings.orders import JOINED, ORDERS, Superpods, between
-from hccl_executors.sources import april
+from hccl_executors.sources import adding_in_scratch, april
 from hccl_executors.staging import request
 from hccl_py.call.ops import OPS
 from hccl_py.plugins.executor import (
@@ -168,7 +168,8 @@ _CASES: dict[str, dict[str, Fidelity]] = {
 def _same(op: str, *names: str) -> Fidelity:
     """Return that all is the same but for words of HCCL_ALGO, and what the op makes of them."""
     cases = {**fidelities(op), **_CASES.get(op, {})}
-    return same(*april(*names), *_SOURCES[op]).with_cases(cases)
+    found = same(*april(*names), *_SOURCES[op]).with_cases(cases)
+    return adding_in_scratch(found) if op == "reduce_scatter" else found
 
 
 class AllReduceRingFor91093Executor(SuperpodRings):

@@ -17,7 +17,7 @@ from hccl_executors.flat_v import sharing_rounds
 from hccl_executors.levels import fidelities
 from hccl_executors.rings.orders import ORDERS, Superpods
 from hccl_executors.rings.superpods import SuperpodRings
-from hccl_executors.sources import like_newest
+from hccl_executors.sources import adding_in_scratch, like_newest
 from hccl_py.operators.parts import blocks_of
 from hccl_py.plugins.executor import (
     AnyRank,
@@ -62,11 +62,12 @@ def _even(op: OpParam) -> OpParam:
 def _as_hccl(op: str, executor: str) -> Fidelity:
     """Return the fidelity of an executor: HCCL's, the op's of even blocks, and its loop."""
     even = op.removesuffix("_v")
-    return like_newest(
+    found = like_newest(
         f"coll_{executor}_for_910_93_executor",
         f"coll_{even}_ring_for_910_93_executor",
         f"coll_{even}_executor",
     ).with_cases(fidelities(even))
+    return adding_in_scratch(found) if op == "reduce_scatter_v" else found
 
 
 _WORDS = "level1:NHR|NB|ring;level2:NHR|NB|ring"

@@ -9,41 +9,50 @@ compared in every run; a sweep compares all.
 import json
 import random
 from collections import defaultdict
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hccl_executors import EXECUTORS
+from hccl_executors import EXECUTORS, proofs
+from hccl_py.plugins.fidelity import Proof
 from scripts.oracle.calls import size_of, words_of
-from scripts.oracle.golden import Golden, compare_golden, executor_of, problem_of, read_golden
+from scripts.oracle.golden import Golden, executor_of, read_golden
+from scripts.oracle.judging import Judged, differences, judge, proofs_of
 
 SAME = sorted(cls.__name__ for cls in EXECUTORS if cls.fidelity.is_same)
 RUNS = Path(__file__).parent / "runs"
 FEW, SAMPLED = 2, 200
 """Calls of every executor, and of all together, that are compared in every run."""
 
-READ = {
-    "AllGatherMixExecutor": "fails in upstream's tests, which have no devices of two kinds",
-    "AllGatherVMeshOpbaseExecutor": "is of cann-2025.07, whose code has no such tests",
-    "AllReduceReducePlusBcast": "fails in upstream's tests on 310P",
-    "BroadCastMixExecutor": "fails in upstream's tests, which have no devices of two kinds",
-    "ReduceScatterMixExecutor": "fails in upstream's tests, which have no devices of two kinds",
-}
-"""Executors that are `same` by reading alone, and the reason why none of their runs can be had."""
+READ = {"AllGatherVMeshOpbaseExecutor": "is of cann-2025.07, whose code has no such tests"}
+"""Executors that are `same` by reading alone, and the reason why no run of theirs can be had."""
 
 
 @cache
+def source_and_runs() -> tuple[str, list[Golden]]:
+    """The commit of the newest release and its golden runs."""
+    return read_golden(RUNS / "cann-2026.08.jsonl.gz")
+
+
 def golden_runs() -> list[Golden]:
     """The golden runs of the newest release."""
-    return read_golden(RUNS / "cann-2026.08.jsonl.gz")[1]
+    return source_and_runs()[1]
+
+
+@cache
+def listed() -> dict[str, dict[str, Any]]:
+    """The numbers of calls by outcome, and those that are known to differ, by cause."""
+    found: dict[str, dict[str, Any]] = json.loads((RUNS / "different.json").read_text("utf-8"))
+    return found
 
 
 @cache
 def different() -> dict[str, str]:
     """The cause of every call that is known to differ, by its words."""
-    found = json.loads((RUNS / "different.json").read_text("utf-8"))
-    return {words: cause for cause, calls in found.items() for words in calls}
+    return {words: cause for cause, of in listed()["causes"].items() for words in of["calls"]}
 
 
 def _order(golden: Golden) -> tuple[bool, bool, int]:
@@ -56,43 +65,68 @@ def sample() -> list[Golden]:
     """The smallest calls of every executor in every mode, and others drawn from all."""
     by_kind: dict[tuple[str, str], list[Golden]] = defaultdict(list)
     for golden in golden_runs():
-        by_kind[executor_of(golden), golden.answer.case["mode"]].append(golden)
+        by_kind[executor_of(golden.answer), golden.answer.case["mode"]].append(golden)
     found = [golden for runs in by_kind.values() for golden in sorted(runs, key=_order)[:FEW]]
     return [*found, *random.Random(27).sample(golden_runs(), SAMPLED)]
 
 
-def wrong(goldens: list[Golden]) -> list[str]:
+def wrong(judged: Iterable[Judged]) -> list[str]:
     """The calls that differ and are not listed, and listed ones that are equal."""
-    found = []
-    for golden in goldens:
-        words = words_of(golden.answer.case)
-        differs = problem_of(*compare_golden(golden))
-        if bool(differs) != (words in different()):
-            found.append(f"{words}: {differs or 'is equal, but listed in different.json'}")
-    return found
+    return [
+        f"{one.words}: {one.problem or 'is equal, but listed in different.json'}"
+        for one in judged
+        if bool(one.problem) != (one.words in different())
+    ]
 
 
 def test_a_sample_does_what_hccl_did() -> None:
-    found = wrong(sample())
+    found = wrong(map(judge, sample()))
     assert not found, "\n".join(found[:10])
 
 
 @pytest.mark.sweep
 def test_all_do_what_hccl_did() -> None:
-    found = wrong(golden_runs())
+    judged = list(map(judge, golden_runs()))
+    found = wrong(judged)
     assert not found, "\n".join(found[:20])
+    assert differences(judged) == listed(), "run scripts/oracle judge"
+    assert proofs_of(judged, source_and_runs()[0]) == shipped_proofs(), "run scripts/oracle judge"
 
 
-def is_proof(golden: Golden) -> bool:
-    """Whether a call that says `same` is equal to a golden run in every task."""
-    verdict, where = compare_golden(golden)
-    return verdict.closeness is not None and verdict.fidelity.is_same and not where
+def test_every_difference_has_a_reason() -> None:
+    assert [name for name, of in listed()["causes"].items() if not of["why"].endswith(".")] == []
+    assert {*different()} <= {words_of(golden.answer.case) for golden in golden_runs()}
+
+
+def test_99_in_100_calls_are_equal() -> None:
+    """Of those that HCCL's API takes; all that say to be the same are."""
+    outcomes = listed()["outcomes"]
+    assert sum(outcomes.values()) == len(golden_runs())
+    assert outcomes["differ"] == len(different())
+    refused = sum(len(of["calls"]) for name, of in listed()["causes"].items() if "refuses" in name)
+    assert outcomes["differ"] - refused <= 0.01 * len(golden_runs())
+
+
+def shipped_proofs() -> dict[str, Proof]:
+    """The proofs that executors carry."""
+    return {cls.__name__: cls.fidelity.proof for cls in EXECUTORS if cls.fidelity.proof}
 
 
 @pytest.mark.parametrize("name", SAME)
 def test_every_executor_that_is_same_is_proved_by_a_run(name: str) -> None:
-    runs = sorted((one for one in golden_runs() if executor_of(one) == name), key=_order)
-    assert any(map(is_proof, runs)) != (name in READ)
+    """By one that is equal now, and by no more than there are."""
+    runs = sorted((one for one in golden_runs() if executor_of(one.answer) == name), key=_order)
+    proof = shipped_proofs().get(name)
+    assert (proof is not None) == (name not in READ)
+    if proof is not None:
+        assert any(judge(one).is_proof for one in runs)
+        assert 0 <= proof.but_for_copies <= proof.calls <= len(golden_runs())
+        assert proof.source == source_and_runs()[0]
+
+
+def test_proofs_are_of_executors_that_there_are() -> None:
+    found = json.loads((Path(proofs.__file__).parent / proofs.FILE).read_text("utf-8"))
+    assert {*found["executors"]} <= {cls.__name__ for cls in EXECUTORS}
 
 
 def test_a_task_that_differs_is_found() -> None:
@@ -100,6 +134,24 @@ def test_a_task_that_differs_is_found() -> None:
     golden = next(one for one in sample() if one.streams and len(one.streams[0]) > 1)
     streams = [list(rank) for rank in golden.streams or []]
     streams[0][1] = "AAAA"
-    verdict, where = compare_golden(Golden(golden.answer, streams, "AAAA"))
-    assert verdict.closeness == "no"
-    assert where.startswith("rank 0 sub 1 differs: python scripts/oracle compare ")
+    found = judge(Golden(golden.answer, streams, "AAAA"))
+    assert found.verdict.closeness == "no"
+    assert found.problem.startswith("tasks: rank 0 sub 1 differs: python scripts/oracle compare ")
+
+
+def test_a_task_that_differs_is_shown_beside_its_neighbours() -> None:
+    """Where a golden run has all tasks."""
+    golden = next(one for one in sample() if one.run and len(one.run[0][0]) > 4 and one.streams)
+    assert golden.run is not None
+    run = [[list(stream) for stream in rank] for rank in golden.run]
+    run[0][0] = [event for event in run[0][0] if event.peer is None or event.kind == "post"]
+    problem = judge(Golden(golden.answer, [["AAAA"]], "AAAA", run)).problem
+    assert "\nrank 0 main: task " in problem
+    assert "\n  here > " in problem
+    assert "\n  HCCL > " in problem
+
+
+def test_some_small_calls_of_many_executors_have_all_tasks() -> None:
+    whole = {executor_of(one.answer) for one in golden_runs() if one.run}
+    print(f"all tasks of {sum(one.run is not None for one in golden_runs())} calls")
+    assert len(whole) > 90

@@ -21,7 +21,6 @@ from hccl_py.selection.tables.cells import (
     KIB,
     NO_GATHER,
     OP_BASE,
-    RE,
     RS,
     RSV,
     SINGLE,
@@ -76,7 +75,7 @@ TABLE_310P3: DecisionTable = {
         RSV.take("ReduceScatterVFor310PRing", "246"),
     ),
     "broadcast": (BC.take("BroadCastCommFor310P", "118-124"),),
-    "reduce": (RE.refuse("Reduce does not exist on 310P3", "71-80"),),
+    "reduce": (COMMUNICATOR.refuse("Reduce does not exist on 310P3", "3782-3786"),),
     "scatter": (COMMUNICATOR.refuse("Scatter does not exist on 310P3", "3673-3677"),),
     **for_family(
         A2A.refuse("AlltoAll takes at most 4 ranks on 310P3", "253-259", _MORE_THAN_4),
