@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Write the tables of docs/fidelity.md anew, from what the built-in executors declare.
+"""Write the tables of docs/fidelity.md anew, from what the built-in executors declare, their
+proofs, and the judgement on golden runs.
 
     scripts/fidelity.py
 
 What stands above the line that the tables begin with stays as it is. A test compares the page.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,35 +17,75 @@ from hccl_executors.levels import LEVELS
 from hccl_py.plugins.executor import Fidelity, ops_of
 from hccl_py.plugins.fidelity import KINDS, SITUATIONS
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "fidelity.md"
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "fidelity.md"
+JUDGEMENT = ROOT / "tests" / "executors" / "fidelity" / "runs" / "different.json"
 BEGIN = "<!-- Written by scripts/fidelity.py from here on. -->\n"
 
 
 def tables() -> str:
     """Return the generated part of the page."""
-    return "\n".join([*_counts(), *_executors(), *_words(), *_sources()]) + "\n"
+    return "\n".join([*_counts(), *_runs(), *_executors(), *_words(), *_sources()]) + "\n"
 
 
 def _counts() -> Iterator[str]:
     kinds = Counter(executor.fidelity.kind for executor in EXECUTORS)
     figures = ", ".join(f"{kinds[kind]} are `{kind}`" for kind in KINDS)
     yield f"Of {len(EXECUTORS)} executors that come with hccl-py, {figures}."
+    proofs = [executor.fidelity.proof for executor in EXECUTORS if executor.fidelity.is_same]
+    run = [proof for proof in proofs if proof]
+    whole = sum(not proof.but_for_copies for proof in run)
+    yield (
+        f"Of those that are `same`, {len(run)} are so by run, at {run[0].source}, {whole} of them "
+        f"to the last copy inside a rank; {len(proofs) - len(run)} by reading."
+    )
+
+
+def _runs() -> Iterator[str]:
+    found = json.loads(JUDGEMENT.read_text("utf-8"))
+    yield "\n## Golden runs\n"
+    yield "| Calls | What came of them |"
+    yield "| --- | --- |"
+    for outcome, number in found["outcomes"].items():
+        yield f"| {number} | {outcome} |"
+    yield "\nCalls that differ, and are not said to:\n"
+    yield "| Calls | What differs | Why |"
+    yield "| --- | --- | --- |"
+    for cause, of in found["causes"].items():
+        yield f"| {len(of['calls'])} | {cause} | {of['why']} |"
 
 
 def _executors() -> Iterator[str]:
     yield "\n## Executors\n"
-    yield "| Executor | Op | Kind | What deviates, and why |"
-    yield "| --- | --- | --- | --- |"
+    yield "| Executor | Op | Kind | Proof | What deviates, and why |"
+    yield "| --- | --- | --- | --- | --- |"
     for executor in sorted(EXECUTORS, key=lambda e: e.__name__):
         found = executor.fidelity
         op = ", ".join(ops_of(executor()))
-        yield f"| `{executor.__name__}` | {op} | {found.kind} | {_said(found, _own(found))} |"
+        said = _said(found, _own(found))
+        yield f"| `{executor.__name__}` | {op} | {found.kind} | {_proof(found)} | {said} |"
+
+
+def _proof(found: Fidelity) -> str:
+    """Return the calls that prove it, and how copies inside a rank differ in some."""
+    if found.proof is None:
+        return "read" if found.is_same else "–"
+    few = f", {found.proof.but_for_copies} with {found.proof.copies}"
+    return f"run: {found.proof.calls}" + (few if found.proof.but_for_copies else "")
 
 
 def _said(found: Fidelity, cases: Iterable[tuple[str, Fidelity]]) -> str:
     """Return what deviates, and in which cases."""
-    own = [f"`{case}`: {at.kind}. {at.deviation}" for case, at in cases]
+    own = [text for case, at in cases for text in _case(f"`{case}`", at)]
     return " ".join(filter(None, [found.deviation, *own])) or "–"
+
+
+def _case(name: str, at: Fidelity) -> Iterator[str]:
+    """Yield what a case says, and its own cases where it says nothing."""
+    if not at.is_same:
+        yield f"{name}: {at.kind}. {at.deviation}"
+    for case, deeper in _own(at) if at.is_same else ():
+        yield from _case(f"{name} with `{case}`", deeper)
 
 
 def _own(found: Fidelity) -> Iterator[tuple[str, Fidelity]]:

@@ -44,8 +44,9 @@ from hccl_py.plugins.executor import (
 )
 
 _IN_TURN = steps(
-    "In turns, main joins the streams after every round; HCCL's meet once, with signals of their "
-    "own for every peer.",
+    "In turns, main joins the streams after every round; HCCL's do not meet before the end, though "
+    "they share the signals of a link, so that one may be posted anew before it is taken "
+    "(NOTIFY_OVERRUN, DEADLOCK_CYCLE).",
     *april("reduce_scatter_mesh"),
 )
 ROOTLESS = steps(

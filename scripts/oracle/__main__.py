@@ -6,7 +6,7 @@ python scripts/oracle ask WORDS...                       the tasks of HCCL in a 
 python scripts/oracle compare WORDS...                   the first different task of every stream
 python scripts/oracle compare --cases FILE               verdicts on many cases, counted by cause
 python scripts/oracle renew FILE --source COMMIT         golden runs of all calls of drawing.py
-python scripts/oracle judge FILE DIFFERENT               golden calls that differ here, and proofs of others
+python scripts/oracle judge FILE DIFFERENT               which calls differ, and what others prove
 """
 
 from __future__ import annotations

@@ -127,6 +127,10 @@ def test_how_executors_stand_to_hccl(capsys: pytest.CaptureFixture[str]) -> None
     """One rank copies its input, as HCCL's does; nobody else has a gather."""
     assert main(["list", "--json"]) == 0
     found = {e["name"]: e["fidelity"] for e in json.loads(capsys.readouterr().out)["executors"]}
+    proof = found["AllGatherSingleExecutor"].pop("proof")
+    assert proof["source"] == "libochao-huawei/hcomm@8958adb"
+    assert proof["calls"] > 0
+    assert found["AllGatherVMeshOpbaseExecutor"]["proof"] is None
     assert found["AllGatherSingleExecutor"] == {
         "kind": "same",
         "deviation": None,
@@ -135,5 +139,7 @@ def test_how_executors_stand_to_hccl(capsys: pytest.CaptureFixture[str]) -> None
             "coll_all_gather/coll_all_gather_single_rank_executor.cc"
         ],
     }
+    assert main(["list", "AllGatherVMeshOpbaseExecutor"]) == 0
+    assert "fidelity: same (read)" in capsys.readouterr().out
     assert main(["list", "--op", "gather"]) == 0
     assert "fidelity: ours. HCCL has no gather in its API." in capsys.readouterr().out

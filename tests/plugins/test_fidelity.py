@@ -14,9 +14,11 @@ from hccl_py.plugins.discovery import Registered, Registry, installed_executors
 from hccl_py.plugins.executor import cases_of
 from hccl_py.plugins.fidelity import (
     Fidelity,
+    Proof,
     SourceFile,
     is_uneven_tree,
     joined,
+    kind_and_proof,
     ours,
     same,
     steps,
@@ -61,6 +63,21 @@ def test_a_plugin_that_states_nothing_is_ours() -> None:
     assert registered(Quiet).fidelity.among(["ring"]).kind == "ours"
 
 
+def test_a_proof_is_of_calls_that_are_same() -> None:
+    proof = Proof("owner/name@0123abc", 30, 4, "fewer copies here")
+    found = replace(Stated.fidelity, proof=proof)
+    assert found.among(["ring"]).proof == proof
+    assert found.among(["ring", "NB"]).proof is None
+    shown = [kind_and_proof(found.among(cases).document()) for cases in ([], ["NB"], ["NHR"])]
+    assert shown == ["same (run)", "steps", "ours"]
+    assert kind_and_proof(same(FILE).document()) == "same (read)"
+    assert str(proof) == (
+        "equal in 30 calls that HCCL's own code ran, owner/name@0123abc; in 4 but for copies "
+        "inside a rank: fewer copies here"
+    )
+    assert str(replace(proof, but_for_copies=0)).endswith("ran, owner/name@0123abc")
+
+
 def test_a_case_takes_part_with_its_own_standing() -> None:
     found = registered(Stated).fidelity
     assert found.among(["ring"]) == same(FILE)
@@ -69,11 +86,13 @@ def test_a_case_takes_part_with_its_own_standing() -> None:
         "kind": "same",
         "deviation": None,
         "sources": ["owner/name@0123abc:src/all_gather.cc"],
+        "proof": None,
         "cases": {
             "NB": {
                 "kind": "steps",
                 "deviation": "No barrier.",
                 "sources": ["owner/name@0123abc:src/ring.cc"],
+                "proof": None,
             }
         },
     }
