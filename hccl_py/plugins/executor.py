@@ -192,8 +192,6 @@ def situations_of(op: OpParam, topology: Topology) -> tuple[str, ...]:
         found.append("double_ring")
     if len(topology.servers) > 1:
         found.append("servers")
-    if 1 < len(set(topology.hosts)) < len(topology.hosts):
-        found.append("modules")
     return tuple(found)
 
 

@@ -19,12 +19,12 @@ KINDS = ("same", "steps", "ours")
 
 DEVICES = ("910A", "910B", "910_93", "310P3")
 SITUATIONS = (
-    *("op_base", "graph", "deterministic", "local_reduce", "servers", "modules", "double_ring"),
+    *("op_base", "graph", "deterministic", "local_reduce", "servers", "double_ring"),
     *("uneven_tree", "pieces", *DEVICES),
 )
 """Cases that any executor can meet: the mode, HCCL_DETERMINISTIC, a reduction that links cannot do
-on their way, several servers, several hosts of modules, two rings inside servers, planes of which
-`is_uneven_tree` is true, an all-to-all that goes in pieces through the CCL buffers, and the device.
+on their way, several servers, two rings inside servers, planes of which `is_uneven_tree` is true,
+an all-to-all that goes in pieces through the CCL buffers, and the device.
 """
 
 
