@@ -127,12 +127,16 @@ class Hierarchical(BaseExecutor):
         return request(op, rank, ("level0", "mesh"), *between, sub_streams=subs)
 
     def orchestrate(self, op: OpParam, rank: AnyRank) -> None:
+        work = staged(op, rank)
+        COMPOSITIONS[op.name](self.levels(op, rank), work, op.root or 0)
+        delivered(op, rank, work)
+
+    def levels(self, op: OpParam, rank: AnyRank) -> TwoLevels:
+        """Return the mesh of the rank's server and what goes on between servers."""
         mesh = Mesh(rank, deterministic=op.deterministic, barrier=op.name == "scatter")
         plane = rank.plane(all_servers(rank))
         between = OuterLevel(rank.main, plane, op.level1, meeting=self.meeting)
-        work = staged(op, rank)
-        COMPOSITIONS[op.name](TwoLevels(rank.level0, mesh, between), work, op.root or 0)
-        delivered(op, rank, work)
+        return TwoLevels(rank.level0, mesh, between)
 
 
 class AllReduceMeshExecutor(Hierarchical):
@@ -155,17 +159,6 @@ class AllGatherMeshExecutor(Hierarchical):
     ).with_cases(fidelities("all_gather"))
 
 
-class AllGatherMeshGraphExecutor(Hierarchical):
-    """AllGather in two phases in the output: graph mode only."""
-
-    op = "all_gather"
-    algorithm = f"level0:mesh;level1:{choices('all_gather')}"
-    modes = (Mode.GRAPH,)
-    fidelity = like_april(
-        "coll_all_gather_mesh_graph_executor", "all_gather_mesh_atomic", "all_gather_mesh"
-    ).with_cases(fidelities("all_gather"))
-
-
 class ReduceScatterMeshExecutor(Hierarchical):
     """ReduceScatter in two phases. Where links cannot reduce inline, data lands in CCL_Out (HCCL:
     in scratch), in graph mode in as much scratch again.
@@ -175,17 +168,6 @@ class ReduceScatterMeshExecutor(Hierarchical):
     algorithm = f"level0:mesh;level1:{choices('reduce_scatter')}"
     fidelity = like_april(
         "coll_reduce_scatter_mesh_executor", "reduce_scatter_mesh_atomic"
-    ).with_cases({**REDUCING_IN_TURN, **fidelities("reduce_scatter")})
-
-
-class ReduceScatterMeshGraphExecutor(Hierarchical):
-    """ReduceScatter in two phases in scratch: graph mode only."""
-
-    op = "reduce_scatter"
-    algorithm = f"level0:mesh;level1:{choices('reduce_scatter')}"
-    modes = (Mode.GRAPH,)
-    fidelity = like_april(
-        "coll_reduce_scatter_mesh_graph_executor", "reduce_scatter_mesh_atomic"
     ).with_cases({**REDUCING_IN_TURN, **fidelities("reduce_scatter")})
 
 

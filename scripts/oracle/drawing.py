@@ -292,6 +292,51 @@ def own_counts() -> Iterator[Case]:
                 yield {key: value for key, value in case.items() if key != "count"}
 
 
+def elsewhere(number: int, seed: int) -> Iterator[Case]:
+    """Yield calls drawn from shapes, sizes and machines between those above."""
+    rng = random.Random(seed)
+    sizes = [KB << k for k in range(15)]
+    for _ in range(number):
+        device = rng.choice(("910B", "910B", "910_93", "910_93", "910A", "310P3"))
+        buffer = rng.choice(("", "", "1", "16", "100"))
+        size = rng.choice(sizes[: 12 if buffer == "1" else None]) + rng.choice((0, 0, -8, 4, 128))
+        machine: dict[str, Any] = {}
+        if device == "910_93":
+            zero_copy = rng.random() < 0.15
+            machine = {"zero_copy": True} if zero_copy else {"hccs_ports": rng.choice((0, 7, 7))}
+        elif device == "910B":
+            machine = {"rdma_lite": rng.random() < 0.2}
+        yield make_case(
+            rng.choice(OPS[:-1]),
+            device,
+            _shape(rng, device),
+            size,
+            mode=rng.choice(MODES),
+            dtype=rng.choice(("fp32", "fp32", "fp16", "int8", "int32")),
+            reduce=rng.choice(("sum", "sum", "max", "min")),
+            root=rng.randrange(64),
+            HCCL_ALGO=rng.choice(("", "", "", *WORDS)),
+            HCCL_DETERMINISTIC=rng.choice(("", "", "true", "strict")),
+            HCCL_BUFFSIZE=buffer,
+            **machine,
+        )
+
+
+_DEVICES = {"910B": range(1, 9), "910_93": (2, 4, 6, 8, 10, 16), "910A": (1, 2, 4, 8)}
+
+
+def _shape(rng: random.Random, device: str) -> Shape | list[list[int]]:
+    """Return a shape of at most 32 ranks; every sixth one has servers of different sizes."""
+    if device == "310P3":
+        return (1, 1, rng.choice((1, 2, 4, 6, 8)))
+    if rng.random() < 1 / 6:
+        pods = rng.randint(1, 2) if device == "910_93" else 1
+        return [[rng.choice((2, 4, 8)) for _ in range(rng.randint(2, 3))] for _ in range(pods)]
+    devices = rng.choice(_DEVICES[device])
+    pods = rng.choice((1, 1, 2, 3)) if device == "910_93" and devices <= 10 else 1
+    return (pods, rng.randint(1, min(6, 32 // devices // pods)), devices)
+
+
 PARTS = (
     defaults,
     lambda: drawn(2000, 27),
@@ -299,5 +344,6 @@ PARTS = (
     forced,
     modules,
     own_counts,
+    lambda: elsewhere(500, 27),
 )
 """All golden calls, part by part."""

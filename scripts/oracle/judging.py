@@ -108,6 +108,10 @@ def _is_refused_above(golden: Golden, found: Verdict) -> bool:
     return refused and chosen is not None and "hccl_communicator_host" in chosen.source
 
 
+def _crashes(golden: Golden, found: Verdict) -> bool:
+    return golden.answer.refusal.startswith("crashes")
+
+
 CAUSES: tuple[tuple[str, str, _Holds], ...] = (
     (
         "choice: data types and reductions that the API refuses",
@@ -122,6 +126,11 @@ CAUSES: tuple[tuple[str, str, _Holds], ...] = (
         "(impl/hccl_communicator_host.cc:3402, :3673, :3782), as hccl-py does; the driver begins "
         "with the operator, which chooses.",
         _is_refused_above,
+    ),
+    (
+        "choice: calls in which HCCL crashes",
+        "HCCL's executor reads through a link that its plane does not have, with AHC on 910A.",
+        _crashes,
     ),
 )
 """Causes of differences: a name, a reason, and whether a call has it."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hccl_executors import hierarchical, mixed
+from hccl_executors import graph_meshes, hierarchical, mixed
 from hccl_executors.hierarchical import (
     AllGatherMeshExecutor,
     AllReduceMeshExecutor,
@@ -116,7 +116,7 @@ def test_any_call(data: st.DataObject, executor: type[Executor], schedule: Sched
     ],
 )
 def test_refusals_say_why(topology: Topology, mode: Mode, reason: str) -> None:
-    executor = hierarchical.AllGatherMeshGraphExecutor()
+    executor = graph_meshes.AllGatherMeshGraphExecutor()
     verdict = executor.suits(op_of("all_gather", mode=mode), topology)
     assert isinstance(verdict, Unsuitable)
     assert verdict.reason == reason

@@ -331,6 +331,7 @@ OpParam Parameters(CheckerOpParam &param, u32 rank, u32 ranks)
         op.All2AllDataDes.rdispls = own.received_to.data();
     }
     op.aicpuUnfoldMode = IsUnfolded(op, param, ranks);
+    op.supportZeroCopy = op.supportZeroCopy && op.aicpuUnfoldMode && param.opMode == CheckerOpMode::OPBASE;
     return op;
 }
 
