@@ -52,7 +52,6 @@ from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
 from hccl_executors.batch_send_recv.group import BatchSendRecvGroup
 from hccl_executors.broadcast.plus_broadcast import BroadcastPlusBroadcast
 from hccl_executors.broadcast.small_count import BroadCastSmallCountExecutor
-from hccl_executors.proofs import attach_proofs
 from hccl_executors.reduce_scatter.deter import ReduceScatterDeterExecutor
 from hccl_executors.reduce_scatter.mesh_dma_elimination import (
     ReduceScatterMeshDmaEliminationExecutor,
@@ -76,6 +75,7 @@ from hccl_executors.rings import (
     superpods,
     superpods_v,
 )
+from hccl_executors.run_proofs import attach_proofs
 from hccl_executors.send_recv.send import SendExecutor
 from hccl_executors.zero_copy import pipelines as zero_copy_pipelines
 from hccl_executors.zero_copy import slots, whole

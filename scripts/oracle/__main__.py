@@ -36,7 +36,7 @@ from scripts.oracle.golden import (  # noqa: E402
 )
 from scripts.oracle.judging import differences, judge_all, proofs_of  # noqa: E402
 
-PROOFS = Path(__file__).resolve().parents[2] / "executors" / "hccl_executors" / "proofs.json"
+PROOFS = Path(__file__).resolve().parents[2] / "executors" / "hccl_executors" / "run_proofs.json"
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from hccl_executors import EXECUTORS, proofs
+from hccl_executors import EXECUTORS, run_proofs
 from hccl_py.plugins.fidelity import Proof
 from scripts.oracle.calls import size_of, words_of
 from scripts.oracle.canonical import Event
@@ -126,7 +126,7 @@ def test_every_executor_that_is_same_is_proved_by_a_run(name: str) -> None:
 
 
 def test_proofs_are_of_executors_that_there_are() -> None:
-    found = json.loads((Path(proofs.__file__).parent / proofs.FILE).read_text("utf-8"))
+    found = json.loads((Path(run_proofs.__file__).parent / run_proofs.FILE).read_text("utf-8"))
     assert {*found["executors"]} <= {cls.__name__ for cls in EXECUTORS}
 
 

@@ -1,6 +1,6 @@
 """Proofs by HCCL's own code: how many of its runs executors are equal to.
 
-`proofs.json` is written by `scripts/oracle judge`; the runs are data of tests/executors/fidelity.
+`run_proofs.json` is written by `scripts/oracle judge`, from the data of tests/executors/fidelity.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib.resources import files
 from hccl_py.plugins.executor import BaseExecutor
 from hccl_py.plugins.fidelity import Proof
 
-FILE = "proofs.json"
+FILE = "run_proofs.json"
 
 
 def attach_proofs(executors: Iterable[type[BaseExecutor]]) -> None:
