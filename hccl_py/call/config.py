@@ -189,7 +189,7 @@ class Config(BaseModel):
         if product.device in _OLD_DEVICES:
             ticks = int((DEFAULT_TIMEOUT if seconds is None else seconds) // TIMEOUT_TICK)
             return max(ticks, 1) * TIMEOUT_TICK
-        if self.expansion(product, "all_gather") == "AIV":
+        if self.expansion(product, "all_gather") in ("AIV", "AIV_ONLY"):
             return min(seconds or AIV_TIMEOUT, AIV_TIMEOUT)
         return math.ceil(DEFAULT_TIMEOUT if seconds is None else seconds) or None
 
@@ -243,6 +243,12 @@ class Config(BaseModel):
             if variable in environment
         }
         given = {name: value for name, value in overrides.items() if value is not None}
+        if values.get("op_expansion_mode") == "AIV_ONLY" and "op_expansion_mode" not in given:
+            raise ConfigError(
+                "Environment variable HCCL_OP_EXPANSION_MODE has the illegal value 'AIV_ONLY'.",
+                f"Expected: {_EXPECTED['op_expansion_mode']}; AIV_ONLY is for the configuration of "
+                "a communicator: expansion_mode. (EI0001)",
+            )
         try:
             config = Config.model_validate(values | given)
         except ValidationError as error:

@@ -17,8 +17,8 @@ from hccl_py.cli.request import CallRequest, checked_model
 from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.communicator.planning import Plan
 from hccl_py.enums import Mode
-from hccl_py.plugins.fidelity import Fidelity
 from hccl_py.program.usage import differences
+from hccl_py.selection.answer import Selection
 from hccl_py.selection.releases import ReleaseChange
 from hccl_py.selection.spans import Choice, Span, spans
 from hccl_py.trace.document import resources
@@ -71,6 +71,8 @@ class Explanation:
             "hccl_executor": selection.hccl_executor,
             "hccl_result": selection.result or None,
             "refusal": selection.refusal or None,
+            "unknown": selection.unknown or None,
+            "hccl_engine": selection.engine or None,
             "hccl_algorithm": dict(selection.hccl_algorithm),
             "fidelity": selection.fidelity.document(),
             "tag": selection.tag,
@@ -104,7 +106,7 @@ class Explanation:
         selection, program = self.plan.selection, self.plan.program
         yield "runs", [self.request.describe_executor(selection)]
         yield "HCCL takes", [self._hccl_choice()]
-        yield "fidelity", _lines(selection.fidelity)
+        yield "fidelity", _lines(selection)
         yield "because", list(selection.reasons)
         yield "not", self._rejected()
         yield (
@@ -141,11 +143,13 @@ class Explanation:
 
     def _hccl_choice(self) -> str:
         selection = self.plan.selection
+        if selection.unknown:
+            return f"not known here: {selection.unknown}"
         if selection.hccl_executor is None:
             return f"none, it refuses with {selection.result}: {selection.refusal}"
         if selection.is_same:
             return "the same"
-        levels = filter(None, [format_levels(selection.hccl_algorithm)])
+        levels = filter(None, [format_levels(selection.hccl_algorithm), selection.engine])
         return ", ".join([selection.hccl_executor, *levels])
 
     def _span_table(self) -> RenderableType:
@@ -157,7 +161,7 @@ class Explanation:
         table.add_column("runs", overflow="fold")
         table.add_column("HCCL takes", overflow="fold")
         for span in self.spans:
-            hccl = span.choice.hccl_executor or "none: it refuses"
+            hccl = span.choice.hccl_executor or _none(self.plan.selection)
             ends = (format_size(span.first), format_size(span.last))
             takes = "the same" if span.choice.is_same else hccl
             table.add_row(*ends, span.choice.executor, takes)
@@ -203,10 +207,20 @@ def _sample(call: CallOptions, sizes: Sizes) -> list[int]:
     return sorted({*(size for size in points if size <= last), last})
 
 
-def _lines(fidelity: Fidelity) -> list[str]:
-    """Return the fidelity of an executor: its kind, its deviation from HCCL, and the sources."""
+def _lines(selection: Selection) -> list[str]:
+    """Return the fidelity of what runs: its kind, its deviation from HCCL, and the sources. Where
+    HCCL takes another executor, the word is about HCCL's of the name of what runs.
+    """
+    fidelity = selection.fidelity
     deviation = f": {fidelity.deviation}" if fidelity.deviation else ""
-    return [fidelity.kind + deviation, *map(str, fidelity.sources)]
+    own = selection.executor != selection.hccl_executor and fidelity.kind != "ours"
+    subject = f" as HCCL's {selection.executor}, which HCCL does not take here" if own else ""
+    return [fidelity.kind + subject + deviation, *map(str, fidelity.sources)]
+
+
+def _none(selection: Selection) -> str:
+    """Return the words for a call whose executor HCCL does not say."""
+    return "not known here" if selection.unknown else "none: it refuses"
 
 
 def _format_class(found: dict[str, Any]) -> str:

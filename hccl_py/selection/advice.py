@@ -29,6 +29,9 @@ def warnings(facts: Facts, config: Config, taken: Mapping[str, str]) -> Iterator
     that an executor looks at.
     """
     yield from config.notes(facts.device)
+    if facts.device == "950" and config.algo:
+        yield "HCCL_ALGO has no say where HCCL chooses by rules; HCCL_USE_NEW_SELECTOR heeds it"
+        return
     level0, level1 = (dict(facts.given).get(level, "NA") for level in ("level0", "level1"))
     if level0 in ("NA", "null") or "level0" in taken:
         return

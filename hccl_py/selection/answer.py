@@ -25,7 +25,9 @@ class Selection:
     `algorithm` has the algorithm of each level, `hccl_algorithm` HCCL's; `levels` has the words for
     the levels of `OpParam`. `tag` is the key under which resources are reused. `hccl_executor`
     differs from `executor` only where HCCL's is not offered here or the user named another one, and
-    is None where HCCL refuses the call: with `result`, because of `refusal`. `fidelity` says how
+    is None where HCCL refuses the call: with `result`, because of `refusal`, and where hccl-py does
+    not know what it takes: because of `unknown`. `engine` is that of HCCL's executor on an Ascend
+    950. `fidelity` says how
     closely the executor follows HCCL's of that name. `against` finds the reasons against the other
     executors, when `rejected` is first read.
     """
@@ -42,6 +44,8 @@ class Selection:
     levels: Mapping[str, str] = field(default_factory=dict)
     result: str = ""
     refusal: str = ""
+    unknown: str = ""
+    engine: str = ""
     source: str = ""
     fidelity: Fidelity = UNDECLARED
 
