@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _SHOWN_REJECTED = 6
 _SHOWN_UNUSED = 4
+_SHOWN_COSTS = 8
 _LOOKED_THROUGH = 1_000_000
 """Tasks of the largest program whose unused resources are looked for."""
 
@@ -73,6 +74,7 @@ class Explanation:
             "refusal": selection.refusal or None,
             "unknown": selection.unknown or None,
             "hccl_engine": selection.engine or None,
+            "costs": [vars(cost) for cost in selection.costs],
             "hccl_algorithm": dict(selection.hccl_algorithm),
             "fidelity": selection.fidelity.document(),
             "tag": selection.tag,
@@ -106,6 +108,7 @@ class Explanation:
         selection, program = self.plan.selection, self.plan.program
         yield "runs", [self.request.describe_executor(selection)]
         yield "HCCL takes", [self._hccl_choice()]
+        yield "by cost", list(_costs(selection))
         yield "fidelity", _lines(selection)
         yield "because", list(selection.reasons)
         yield "not", self._rejected()
@@ -216,6 +219,15 @@ def _lines(selection: Selection) -> list[str]:
     own = selection.executor != selection.hccl_executor and fidelity.kind != "ours"
     subject = f" as HCCL's {selection.executor}, which HCCL does not take here" if own else ""
     return [fidelity.kind + subject + deviation, *map(str, fidelity.sources)]
+
+
+def _costs(selection: Selection) -> Iterator[str]:
+    """Yield the executors of HCCL's cost table, the cheapest first."""
+    ordered = sorted(selection.costs, key=lambda cost: cost.seconds)
+    for cost in ordered[:_SHOWN_COSTS]:
+        yield f"{cost.seconds * 1e6:.1f} us {cost.executor}"
+    if len(ordered) > _SHOWN_COSTS:
+        yield f"{len(ordered) - _SHOWN_COSTS} more: --json has them"
 
 
 def _none(selection: Selection) -> str:

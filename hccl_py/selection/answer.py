@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hccl_py.plugins.fidelity import UNDECLARED, Fidelity
+from hccl_py.selection.cost_table import Cost
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Selection:
     differs from `executor` only where HCCL's is not offered here or the user named another one, and
     is None where HCCL refuses the call: with `result`, because of `refusal`, and where hccl-py does
     not know what it takes: because of `unknown`. `engine` is that of HCCL's executor on an Ascend
-    950. `fidelity` says how
+    950, and `costs` what HCCL's cost table has, where that chooses. `fidelity` says how
     closely the executor follows HCCL's of that name. `against` finds the reasons against the other
     executors, when `rejected` is first read.
     """
@@ -46,6 +47,7 @@ class Selection:
     refusal: str = ""
     unknown: str = ""
     engine: str = ""
+    costs: tuple[Cost, ...] = ()
     source: str = ""
     fidelity: Fidelity = UNDECLARED
 

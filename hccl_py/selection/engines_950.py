@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from hccl_py.call.config import Config
 from hccl_py.call.op_param import OpParam
 from hccl_py.errors import HcclResult
+from hccl_py.selection.cost_table import Cost, cheapest, cost_table, is_by_cost
 from hccl_py.selection.facts_950 import Facts950
 from hccl_py.selection.rules import Rule, refuse, unknown
 
@@ -28,18 +29,20 @@ SINGLE = "SingleRankProc"
 """HCCL's name for the copy that is all of a call of one rank; op_common.cc:3042-3091."""
 
 _COMMON = "hicann/hccl@09300b7:src/ops/op_common/op_common.cc:"
+_ENGINE = "hicann/hccl@09300b7:src/ops/op_common/selector/selector_engine.cc:"
 _TOPOLOGY = "hicann/hccl@09300b7:src/ops/op_common/topo/topo_host.cc:"
 
 
 @dataclass(frozen=True)
 class Decision:
     """The rows that were asked, the one that decided, and the reasons of engines that left the call
-    to the next.
+    to the next; `costs` are those of the executors that HCCL compared.
     """
 
     rows: tuple[Rule, ...]
     row: Rule
     left: tuple[str, ...] = ()
+    costs: tuple[Cost, ...] = ()
 
 
 def chain_of(mode: str | None) -> tuple[str, ...]:
@@ -53,6 +56,8 @@ def decide(op: OpParam, rows: tuple[Rule, ...], facts: Facts950, config: Config)
     before = _before_engines(op, rows, facts, chain)
     if before is not None:
         return Decision((before,), before)
+    if is_by_cost(op.name, config):
+        return _by_cost(op, rows, facts, config)
     if facts.rolls_back and "AICPU_TS" in chain:
         chain = (*chain[:-1], "AIV")
         facts = replace(facts, aiv_only=True)
@@ -66,6 +71,23 @@ def decide(op: OpParam, rows: tuple[Rule, ...], facts: Facts950, config: Config)
         left.append(f"{engine} leaves it: {row.leaves if row else f'{op.name} is not for it'}")
     last = refuse("; ".join(left))
     return Decision((*asked, last), last)
+
+
+def _by_cost(op: OpParam, rows: tuple[Rule, ...], facts: Facts950, config: Config) -> Decision:
+    """Return the decision of the cost table; the rows of its engines follow, for what may run in
+    the place of its choice.
+    """
+    engines = chain_of(config.op_expansion_mode)
+    table = cost_table(op.name, engines, facts, config)
+    best = cheapest(table)
+    if best is None:
+        row = replace(
+            refuse("the cost table has no executor for the call"), source=f"{_ENGINE}286-293"
+        )
+    else:
+        row = Rule(best.executor, (), f"{_ENGINE}245-312", engine=best.engine)
+    asked = (other for engine in engines for other in rows if other.engine == engine)
+    return Decision((row, *asked), row, costs=tuple(table))
 
 
 def _before_engines(

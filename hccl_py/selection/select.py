@@ -124,6 +124,8 @@ class _ExecutorSelector:
                 "See `hccl-py list`.",
             )
         reasons = [condition.format_condition(self.facts) for condition in self.row.when]
+        if self.hccl.decision.costs:
+            reasons.append(f"the cheapest of {len(self.hccl.decision.costs)} by HCCL's cost table")
         if not reasons and self.row.executor is not None:
             only = len(self.rows) == 1
             reasons.append(f"{'the only row' if only else 'no other row'} of the table matches")
@@ -190,6 +192,7 @@ class _ExecutorSelector:
             refusal=refusal,
             unknown=self.hccl.unknown,
             engine=self.row.engine,
+            costs=self.hccl.decision.costs,
             source=self.hccl.source,
             fidelity=self._fidelity(chosen, levels),
         )

@@ -5,11 +5,11 @@ device 960.
 """
 
 from hccl_py.selection.rules import DecisionTable
-from hccl_py.selection.tables.hccl_2026_08 import aicpu, aiv, ccu
+from hccl_py.selection.tables.hccl_2026_08 import aicpu, aiv, ccu_ms, ccu_sched
 
 __all__ = ["TABLE_950"]
 
-_ENGINES = (ccu.MS_TABLE, ccu.SCHED_TABLE, aiv.TABLE, aicpu.TABLE)
+_ENGINES = (ccu_ms.TABLE, ccu_sched.TABLE, aiv.TABLE, aicpu.TABLE)
 
 TABLE_950: DecisionTable = {
     op: tuple(row for table in _ENGINES for row in table.get(op, ())) for op in aicpu.TABLE
