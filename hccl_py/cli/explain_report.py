@@ -217,7 +217,8 @@ def _lines(selection: Selection) -> list[str]:
     fidelity = selection.fidelity
     deviation = f": {fidelity.deviation}" if fidelity.deviation else ""
     own = selection.executor != selection.hccl_executor and fidelity.kind != "ours"
-    subject = f" as HCCL's {selection.executor}, which HCCL does not take here" if own else ""
+    here = "" if selection.unknown else ", which HCCL does not take here"
+    subject = f" as HCCL's {selection.executor}{here}" if own else ""
     return [fidelity.kind + subject + deviation, *map(str, fidelity.sources)]
 
 
