@@ -37,6 +37,7 @@ _VARIABLES = {
     "algo": "HCCL_ALGO",
     "deterministic": "HCCL_DETERMINISTIC",
     "op_expansion_mode": "HCCL_OP_EXPANSION_MODE",
+    "new_selector": "HCCL_USE_NEW_SELECTOR",
     "exec_timeout": "HCCL_EXEC_TIMEOUT",
     "intra_pcie_enable": "HCCL_INTRA_PCIE_ENABLE",
     "intra_roce_enable": "HCCL_INTRA_ROCE_ENABLE",
@@ -54,6 +55,7 @@ _EXPECTED = {
     "mode": "op_base or graph",
     "op_expansion_mode": "HOST, HOST_TS, AI_CPU, AICPU_CacheDisable, AIV, AICPU_TS, CCU_MS or "
     "CCU_SCHED, as the product has them",
+    "new_selector": "0 or 1",
     "exec_timeout": f"seconds with up to two decimals, 0 to {MAX_TIMEOUT}",
     "intra_pcie_enable": "0 or 1",
     "intra_roce_enable": "0 or 1",
@@ -125,6 +127,7 @@ class Config(BaseModel):
     messages of real processes, which without it share memory inside a host; `device` is that of
     the device platform, by default the accelerator that torch finds. `strict` makes
     selection raise where HCCL would refuse a call or take an executor that is not offered here.
+    `new_selector`: costs choose in place of rules on an Ascend 950, for three ops.
     `ruleset` names the release whose tables choose. `zero_copy`: user memory is registered with all
     ranks, which HCCL makes use of on 910_93.
     """
@@ -136,6 +139,7 @@ class Config(BaseModel):
     deterministic: Annotated[Literal["false", "true", "strict"], BeforeValidator(_lower)] = "false"
     mode: Mode = Mode.OP_BASE
     op_expansion_mode: ExpansionMode | None = None
+    new_selector: Annotated[bool, BeforeValidator(_switch)] = False
     exec_timeout: Annotated[
         Annotated[int | float, Field(ge=0, le=MAX_TIMEOUT)] | None, BeforeValidator(_seconds)
     ] = None
@@ -189,7 +193,7 @@ class Config(BaseModel):
         if product.device in _OLD_DEVICES:
             ticks = int((DEFAULT_TIMEOUT if seconds is None else seconds) // TIMEOUT_TICK)
             return max(ticks, 1) * TIMEOUT_TICK
-        if self.expansion(product, "all_gather") == "AIV":
+        if self.expansion(product, "all_gather") in ("AIV", "AIV_ONLY"):
             return min(seconds or AIV_TIMEOUT, AIV_TIMEOUT)
         return math.ceil(DEFAULT_TIMEOUT if seconds is None else seconds) or None
 
@@ -243,6 +247,12 @@ class Config(BaseModel):
             if variable in environment
         }
         given = {name: value for name, value in overrides.items() if value is not None}
+        if values.get("op_expansion_mode") == "AIV_ONLY" and "op_expansion_mode" not in given:
+            raise ConfigError(
+                "Environment variable HCCL_OP_EXPANSION_MODE has the illegal value 'AIV_ONLY'.",
+                f"Expected: {_EXPECTED['op_expansion_mode']}; AIV_ONLY is for the configuration of "
+                "a communicator: expansion_mode. (EI0001)",
+            )
         try:
             config = Config.model_validate(values | given)
         except ValidationError as error:

@@ -18,6 +18,7 @@ ExpansionMode = Literal[
     "AICPU_TS",
     "CCU_MS",
     "CCU_SCHED",
+    "AIV_ONLY",
 ]
 
 MODES: dict[str, tuple[ExpansionMode, ...]] = {
@@ -25,9 +26,11 @@ MODES: dict[str, tuple[ExpansionMode, ...]] = {
     "310P3": ("HOST", "AI_CPU", "AICPU_CacheDisable"),
     "910B": ("HOST", "HOST_TS", "AI_CPU", "AICPU_CacheDisable", "AIV"),
     "910_93": ("AI_CPU", "AICPU_CacheDisable", "AIV", "HOST"),
-    "950": ("AICPU_TS", "AI_CPU", "AICPU_CacheDisable", "AIV", "CCU_MS", "CCU_SCHED"),
+    "950": ("AICPU_TS", "AI_CPU", "AICPU_CacheDisable", "AIV", "CCU_MS", "CCU_SCHED", "AIV_ONLY"),
 }
-"""Modes with a meaning on a device, the default first."""
+"""Modes with a meaning on a device, the default first. AIV_ONLY is one of a communicator's
+configuration; the environment variable does not take it.
+"""
 
 _KNOWN: tuple[ExpansionMode, ...] = ("HOST", "HOST_TS", "AI_CPU", "AICPU_CacheDisable", "AIV")
 """Modes that devices before the 950 accept; one without a meaning is taken for the default."""

@@ -17,8 +17,9 @@ from hccl_py.cli.request import CallRequest, checked_model
 from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.communicator.planning import Plan
 from hccl_py.enums import Mode
-from hccl_py.plugins.fidelity import Fidelity, kind_and_proof
+from hccl_py.plugins.fidelity import kind_and_proof
 from hccl_py.program.usage import differences
+from hccl_py.selection.answer import Selection
 from hccl_py.selection.releases import ReleaseChange
 from hccl_py.selection.spans import Choice, Span, spans
 from hccl_py.trace.document import resources
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _SHOWN_REJECTED = 6
 _SHOWN_UNUSED = 4
+_SHOWN_COSTS = 8
 _LOOKED_THROUGH = 1_000_000
 """Tasks of the largest program whose unused resources are looked for."""
 
@@ -71,6 +73,9 @@ class Explanation:
             "hccl_executor": selection.hccl_executor,
             "hccl_result": selection.result or None,
             "refusal": selection.refusal or None,
+            "unknown": selection.unknown or None,
+            "hccl_engine": selection.engine or None,
+            "costs": [vars(cost) for cost in selection.costs],
             "hccl_algorithm": dict(selection.hccl_algorithm),
             "fidelity": selection.fidelity.document(),
             "tag": selection.tag,
@@ -104,7 +109,8 @@ class Explanation:
         selection, program = self.plan.selection, self.plan.program
         yield "runs", [self.request.describe_executor(selection)]
         yield "HCCL takes", [self._hccl_choice()]
-        yield "fidelity", _lines(selection.fidelity)
+        yield "by cost", list(_costs(selection))
+        yield "fidelity", _lines(selection)
         yield "because", list(selection.reasons)
         yield "not", self._rejected()
         yield (
@@ -141,11 +147,13 @@ class Explanation:
 
     def _hccl_choice(self) -> str:
         selection = self.plan.selection
+        if selection.unknown:
+            return f"not known here: {selection.unknown}"
         if selection.hccl_executor is None:
             return f"none, it refuses with {selection.result}: {selection.refusal}"
         if selection.is_same:
             return "the same"
-        levels = filter(None, [format_levels(selection.hccl_algorithm)])
+        levels = filter(None, [format_levels(selection.hccl_algorithm), selection.engine])
         return ", ".join([selection.hccl_executor, *levels])
 
     def _span_table(self) -> RenderableType:
@@ -157,7 +165,7 @@ class Explanation:
         table.add_column("runs", overflow="fold")
         table.add_column("HCCL takes", overflow="fold")
         for span in self.spans:
-            hccl = span.choice.hccl_executor or "none: it refuses"
+            hccl = span.choice.hccl_executor or _none(self.plan.selection)
             ends = (format_size(span.first), format_size(span.last))
             takes = "the same" if span.choice.is_same else hccl
             table.add_row(*ends, span.choice.executor, takes)
@@ -203,13 +211,31 @@ def _sample(call: CallOptions, sizes: Sizes) -> list[int]:
     return sorted({*(size for size in points if size <= last), last})
 
 
-def _lines(fidelity: Fidelity) -> list[str]:
-    """Return the fidelity of an executor: its kind with the proof, its deviation from HCCL, and the
-    sources.
+def _lines(selection: Selection) -> list[str]:
+    """Return the fidelity of what runs: its kind with the proof, its deviation from HCCL, and the
+    sources. Where HCCL takes another executor, the word is about HCCL's of the name of what runs.
     """
+    fidelity = selection.fidelity
     more = fidelity.deviation or str(fidelity.proof or "")
-    kind = kind_and_proof(fidelity.document())
+    own = selection.executor != selection.hccl_executor and fidelity.kind != "ours"
+    here = "" if selection.unknown else ", which HCCL does not take here"
+    subject = f" as HCCL's {selection.executor}{here}" if own else ""
+    kind = kind_and_proof(fidelity.document()) + subject
     return [": ".join(filter(None, [kind, more])), *map(str, fidelity.sources)]
+
+
+def _costs(selection: Selection) -> Iterator[str]:
+    """Yield the executors of HCCL's cost table, the cheapest first."""
+    ordered = sorted(selection.costs, key=lambda cost: cost.seconds)
+    for cost in ordered[:_SHOWN_COSTS]:
+        yield f"{cost.seconds * 1e6:.1f} us {cost.executor}"
+    if len(ordered) > _SHOWN_COSTS:
+        yield f"{len(ordered) - _SHOWN_COSTS} more: --json has them"
+
+
+def _none(selection: Selection) -> str:
+    """Return the words for a call whose executor HCCL does not say."""
+    return "not known here" if selection.unknown else "none: it refuses"
 
 
 def _format_class(found: dict[str, Any]) -> str:

@@ -191,6 +191,15 @@ class CallOptions:
         ),
     ] = None
     deterministic: Annotated[str | None, DETERMINISTIC] = None
+    expansion_mode: Annotated[
+        str | None,
+        option(
+            "--expansion-mode",
+            "MODE",
+            "HCCL_OP_EXPANSION_MODE, for this communicator: AI_CPU, AIV, CCU_MS, CCU_SCHED, "
+            "AIV_ONLY, as the product has them.",
+        ),
+    ] = None
     zero_copy: Annotated[
         bool | None,
         flag(

@@ -164,7 +164,7 @@ def spec_of(options: CallOptions) -> CallSpec:
         in_place=options.in_place,
         counts=None if options.counts is None else read_counts(options.counts, options.op),
         cluster=cluster_of(options),
-        config=Config.load(**_settings(options)),
+        config=Config.load(**_settings(options), op_expansion_mode=options.expansion_mode),
     )
 
 
@@ -217,6 +217,7 @@ def communicator(
         wire=options.wire,
         device=options.device,
         **_settings(options),
+        expansion_mode=options.expansion_mode,
     )
     say_problems(comm.registry.problems)
     return comm

@@ -72,6 +72,8 @@ class Communicator(CollectiveOps):
       HCCL's own choice;
     - `deterministic`: `false`, `true` for sums with the same bits in every run, or `strict` for
       sums in rank order; HCCL_DETERMINISTIC, by default `false`;
+    - `expansion_mode`: where tasks are made, `AI_CPU`, `AIV`, on an Ascend 950 also `AICPU_TS`,
+      `CCU_MS`, `CCU_SCHED` or `AIV_ONLY`; HCCL_OP_EXPANSION_MODE, by default the product's own;
     - `strict`: whether to raise where HCCL would refuse a call or take an executor that is not
       offered, by default False;
     - `ruleset`: the release of HCCL whose rules choose, `cann-2025.07` or `cann-2026.08`;
@@ -125,6 +127,7 @@ class Communicator(CollectiveOps):
         buffsize_mb: int | None = None,
         algo: str | None = None,
         deterministic: str | None = None,
+        expansion_mode: str | None = None,
         strict: bool | None = None,
         ruleset: str | None = None,
         zero_copy: bool | None = None,
@@ -142,6 +145,7 @@ class Communicator(CollectiveOps):
                 buffsize_mb=buffsize_mb,
                 algo=algo,
                 deterministic=deterministic,
+                op_expansion_mode=expansion_mode,
                 strict=strict,
                 ruleset=ruleset,
                 zero_copy=zero_copy,
@@ -158,19 +162,17 @@ class Communicator(CollectiveOps):
                 selection=selection,
                 cost=cost,
             )
-        self._domain = domain
+        self._domain, self.ranks = domain, domain.ranks
         self.topology, self.config = domain.config.linked(domain.topology), domain.config
         self.registry, self.name, self.parent = domain.registry, domain.name, domain.parent
-        self.ranks = domain.ranks
         self._platform, self._schedule = domain.platform, domain.schedule
         self._planner = Planner(
             self.topology, self.config, self.registry, self.name, domain.chooser
         )
         self._session: Session | None = None
         self._templates: Sequence[DeviceArray] | None = None
-        self._calls = CallQueue()
         self._opening, self._planning = threading.Lock(), threading.Lock()
-        self._group_numbers = itertools.count(1)
+        self._calls, self._group_numbers = CallQueue(), itertools.count(1)
         self._is_closed = self._has_worker = False
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from hccl_py.call.config import Config
 from hccl_py.call.ops import ALL_TO_ALL
+from hccl_py.selection.cost_table import is_by_cost
 from hccl_py.selection.facts import Facts
 
 _BATCH_RANKS = 500
@@ -26,6 +27,10 @@ def warnings(facts: Facts, config: Config, taken: Mapping[str, str]) -> Iterator
     that an executor looks at.
     """
     yield from config.notes(facts.device)
+    if facts.device == "950":
+        if config.algo and not is_by_cost(facts.op.name, config):
+            yield "HCCL_ALGO has no say where HCCL chooses by rules; HCCL_USE_NEW_SELECTOR heeds it"
+        return
     level0, level1 = (dict(facts.given).get(level, "NA") for level in ("level0", "level1"))
     if level0 in ("NA", "null") or "level0" in taken:
         return

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hccl_py.plugins.fidelity import UNDECLARED, Fidelity
+from hccl_py.selection.cost_table import Cost
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,9 @@ class Selection:
     `algorithm` has the algorithm of each level, `hccl_algorithm` HCCL's; `levels` has the words for
     the levels of `OpParam`. `tag` is the key under which resources are reused. `hccl_executor`
     differs from `executor` only where HCCL's is not offered here or the user named another one, and
-    is None where HCCL refuses the call: with `result`, because of `refusal`. `fidelity` says how
+    is None where HCCL refuses the call: with `result`, because of `refusal`, and where hccl-py does
+    not know what it takes: because of `unknown`. `engine` is that of HCCL's executor on an Ascend
+    950, and `costs` what HCCL's cost table has, where that chooses. `fidelity` says how
     closely the executor follows HCCL's of that name. `against` finds the reasons against the other
     executors, when `rejected` is first read.
     """
@@ -42,6 +45,9 @@ class Selection:
     levels: Mapping[str, str] = field(default_factory=dict)
     result: str = ""
     refusal: str = ""
+    unknown: str = ""
+    engine: str = ""
+    costs: tuple[Cost, ...] = ()
     source: str = ""
     fidelity: Fidelity = UNDECLARED
 

@@ -10,6 +10,7 @@ from hccl_py.call.op_param import OpParam
 from hccl_py.call.ops import ALL_TO_ALL, BARRIER_COUNT
 from hccl_py.enums import DataType, Mode, ReduceOp
 from hccl_py.selection.facts import Facts, reduces_over_rdma
+from hccl_py.selection.facts_950 import Facts950
 from hccl_py.selection.levels import (
     AHC,
     AHC_BROKE,
@@ -20,6 +21,7 @@ from hccl_py.selection.levels import (
 )
 from hccl_py.selection.rulesets import ruleset_of
 from hccl_py.selection.shape import TopologyShape
+from hccl_py.topology.rank_graph import RankGraph
 from hccl_py.topology.topology import Topology
 
 AIV_BUFFER_MIN = AIV_ACROSS_MOST = 16 << 20
@@ -54,7 +56,7 @@ def gather_facts(op: OpParam, topology: Topology, config: Config) -> Facts:
     )
     levels = choose_levels(op, shape, given, others, demand, ruleset.levels)
     unfolded = _unfolds(op, topology, config, inline=inline)
-    return Facts(
+    facts = Facts(
         **vars(shape),
         levels=levels,
         op=op,
@@ -71,13 +73,26 @@ def gather_facts(op: OpParam, topology: Topology, config: Config) -> Facts:
         contexts_fit=pipeline_contexts(op.name, shape, demand, ruleset.levels) <= shape.contexts,
         zero_copy=config.zero_copy and unfolded and _reaches_peers(op, shape),
     )
+    return facts if product.device != "950" else _of_950(facts, topology, config)
+
+
+def _of_950(facts: Facts, topology: Topology, config: Config) -> Facts950:
+    """Return the facts with those of an Ascend 950."""
+    return Facts950(
+        **vars(facts),
+        graph=RankGraph.of(topology),
+        bus=topology.product.bus,
+        aiv_only=config.op_expansion_mode == "AIV_ONLY",
+        zero_copy_asked=config.zero_copy,
+    )
 
 
 def _seen(shape: TopologyShape, algo: str, rules: LevelRules) -> TopologyShape:
     """Return the shape; with equal superpods where the release cuts them and no setting asks for
-    AHC.
+    AHC. Those of an Ascend 950 stay as they are.
     """
-    if not rules.cuts_pods or shape.uneven_servers or not shape.uneven_pods:
+    keeps = not rules.cuts_pods or shape.device == "950"
+    if keeps or shape.uneven_servers or not shape.uneven_pods:
         return shape
     words = (parse_algo(algo, op).get("level1", "") for op in _AHC_OPS)
     return shape if any(word in (AHC, AHC_BROKE) for word in words) else shape.with_even_pods()

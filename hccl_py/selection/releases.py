@@ -62,13 +62,15 @@ class ReleaseChange:
     def sentences(self) -> list[str]:
         """Return the other ruleset's choice as sentences."""
         choice = self.there
+        if choice.unknown:
+            return [f"not known: {choice.unknown}"]
         if self.same:
             return [f"{choice.ruleset.name} takes the same", choice.source]
         refusal, result = choice.refusal
         if refusal:
             return [f"{choice.ruleset.name} refuses with HCCL_{result.name}: {refusal}"]
-        levels = ", ".join(f"{level} {word}" for level, word in choice.levels.items())
-        taken = f"{choice.ruleset.name} takes {choice.executor}, {levels}"
+        levels = [f"{level} {word}" for level, word in choice.levels.items()]
+        taken = ", ".join([f"{choice.ruleset.name} takes {choice.executor}", *levels])
         return [taken, *_reasons(choice), choice.source]
 
 
@@ -120,8 +122,11 @@ def page() -> str:
     ]
     for old, new in pairwise(RULESETS.values()):
         lines += ["", f"## From {old.name} to {new.name}", "", *_level_changes(old, new)]
-        for device in new.tables:
+        for device in (device for device in new.tables if device in old.tables):
             lines += _device_changes(device, old, new)
+        added = ", ".join(device for device in new.tables if device not in old.tables)
+        if added:
+            lines += ["", f"{old.name} has no table of {added}."]
     return "\n".join(lines) + "\n"
 
 

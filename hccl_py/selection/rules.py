@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -96,6 +96,9 @@ class Rule:
     algorithm between servers is none of `keeps`, the row takes `level1`; inside servers it takes
     `level0`, if it has one. HCCL decides `early` rows before the op chooses the algorithm between
     servers.
+
+    Rows of an Ascend 950 are those of an `engine`; one with `leaves`, a reason, hands the call to
+    the engine that comes next. With `unknown`, a reason, hccl-py does not know HCCL's choice.
     """
 
     executor: str | None
@@ -107,6 +110,9 @@ class Rule:
     early: bool = False
     refusal: str = ""
     result: HcclResult | None = None
+    engine: str = ""
+    leaves: str = ""
+    unknown: str = ""
 
     def missing(self, facts: Facts) -> str:
         """Return the first condition that does not hold, in words; empty when all do."""
@@ -136,9 +142,12 @@ DecisionTable: TypeAlias = Mapping[str, tuple[Rule, ...]]
 
 @dataclass(frozen=True)
 class OperatorFile:
-    """A file of HCCL's source; `at` are the first and the last line of a row, like `120-131`."""
+    """A file of HCCL's source; `at` are the first and the last line of a row, like `120-131`.
+    `engine` is that of its rows, where it has several.
+    """
 
     path: str
+    engine: str = ""
 
     def take(
         self,
@@ -152,23 +161,35 @@ class OperatorFile:
     ) -> Rule:
         """Return a row that takes an executor, and `level1` for algorithms not in `keeps`."""
         kept = keeps if level1 else None
-        return Rule(executor, _conditions(when), f"{self.path}:{at}", kept, level0, level1, early)
+        source = f"{self.path}:{at}"
+        row = Rule(executor, conditions(when), source, kept, level0, level1, early)
+        return replace(row, engine=self.engine)
+
+    def leave(self, reason: str, at: str, *when: Cell) -> Rule:
+        """Return a row for calls that its engine leaves to the next one."""
+        source = f"{self.path}:{at}"
+        return Rule(None, conditions(when), source, engine=self.engine, leaves=reason)
 
     def refuse(
         self, refusal: str, at: str, *when: Cell, result: HcclResult = HcclResult.E_NOT_SUPPORT
     ) -> Rule:
         """Return a row for calls that HCCL does not support."""
         source = f"{self.path}:{at}"
-        return Rule(None, _conditions(when), source, refusal=refusal, result=result)
+        return Rule(None, conditions(when), source, refusal=refusal, result=result)
 
 
 def refuse(refusal: str, *when: Cell) -> Rule:
     """Return a row for calls that HCCL does not support, without a line of its source."""
-    conditions = _conditions(when)
-    return Rule(None, conditions, refusal=refusal, result=HcclResult.E_NOT_SUPPORT)
+    return Rule(None, conditions(when), refusal=refusal, result=HcclResult.E_NOT_SUPPORT)
 
 
-def _conditions(cells: tuple[Cell, ...]) -> tuple[Condition, ...]:
+def unknown(reason: str) -> Rule:
+    """Return a row for calls whose choice by HCCL is not known here."""
+    return Rule(None, (), unknown=reason)
+
+
+def conditions(cells: tuple[Cell, ...]) -> tuple[Condition, ...]:
+    """Return the conditions that cells spell."""
     return tuple(Condition(*cell) for cell in cells)
 
 

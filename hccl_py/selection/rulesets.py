@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from hccl_py.call.config import Config
 from hccl_py.selection.levels import LevelRules
-from hccl_py.selection.rules import DecisionTable, Rule, refuse
+from hccl_py.selection.rules import DecisionTable, Rule, refuse, unknown
 from hccl_py.selection.tables import cann_2025_07, cann_2026_08
 
 
@@ -36,13 +36,15 @@ class Ruleset:
         """Return the rows of an op; a refusal where a device does not have it."""
         if device not in self.tables:
             known = ", ".join(self.tables)
-            return (refuse(f"{self.name} has no table of {device}, but of {known}"),)
+            return (unknown(f"{self.name} has no table of {device}, but of {known}"),)
         return self.tables[device].get(op, (refuse(f"its selection has no {op} on {device}"),))
 
     def source_of(self, rule: Rule) -> str:
-        """Return `repository@commit:file:lines` of a row; empty where no line says it."""
-        if not rule.source:
-            return ""
+        """Return `repository@commit:file:lines` of a row; empty where no line says it. Rows of
+        another repository than the ruleset's have all of that themselves.
+        """
+        if not rule.source or "@" in rule.source:
+            return rule.source
         return f"{self.repository}@{self.commit}:{self.folder}/{rule.source}"
 
 

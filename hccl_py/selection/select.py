@@ -124,24 +124,34 @@ class _ExecutorSelector:
                 "See `hccl-py list`.",
             )
         reasons = [condition.format_condition(self.facts) for condition in self.row.when]
+        if self.hccl.decision.costs:
+            reasons.append(f"the cheapest of {len(self.hccl.decision.costs)} by HCCL's cost table")
         if not reasons and self.row.executor is not None:
             only = len(self.rows) == 1
             reasons.append(f"{'the only row' if only else 'no other row'} of the table matches")
-        if self.hccl.levels["level1"] != self.facts.level1 or self.row.keeps == ():
-            reasons.append(f"this row takes {self.hccl.levels['level1']} on level1")
-        reasons += [
-            *self._warnings(chosen),
-            *self.facts.levels.notes,
-            *advice(self.facts),
-            *self._refusal(),
-        ]
+        if self.hccl.level1 != self.facts.level1 or self.row.keeps == ():
+            reasons.append(f"this row takes {self.hccl.level1} on level1")
+        reasons += [*self.hccl.decision.left, *self._warnings(chosen)]
+        reasons += [*self._notes(), *advice(self.facts), *self._refusal()]
         if chosen.name != self.row.executor:
             reasons.append(self._substitution(chosen))
             return chosen, reasons
         return chosen, [*reasons, *self._broken(chosen)]
 
+    def _notes(self) -> Iterator[str]:
+        """Yield HCCL's notes on levels, which an Ascend 950 does not have."""
+        if self.hccl.levels:
+            yield from self.facts.levels.notes
+
     def insist(self, chosen: Registered, *, named: bool) -> None:
-        """Raise where HCCL would refuse the call or take an executor that is not offered."""
+        """Raise where HCCL would refuse the call or take an executor that is not offered, and where
+        its choice is not known.
+        """
+        if self.hccl.unknown:
+            raise NotSupportedError(
+                f"HCCL's choice for {self.op.name} is not known here: {self.hccl.unknown}.",
+                f"Without --strict-hccl {chosen.name} runs.",
+            )
         refusal, result = self.hccl.refusal
         if refusal:
             kind = ParameterError if result is HcclResult.E_PARA else NotSupportedError
@@ -160,7 +170,7 @@ class _ExecutorSelector:
         """Return the selection, with the reasons for it."""
         refusal, result = self.hccl.refusal
         levels, notes = self._levels(chosen)
-        level1 = self.hccl.levels["level1"]
+        level1 = self.hccl.level1
         return Selection(
             op=self.op.name,
             executor=chosen.name,
@@ -180,6 +190,9 @@ class _ExecutorSelector:
             levels=levels,
             result=f"HCCL_{result.name}" if refusal else "",
             refusal=refusal,
+            unknown=self.hccl.unknown,
+            engine=self.row.engine,
+            costs=self.hccl.decision.costs,
             source=self.hccl.source,
             fidelity=self._fidelity(chosen, levels),
         )
@@ -207,6 +220,8 @@ class _ExecutorSelector:
         }
 
     def _refusal(self) -> list[str]:
+        if self.hccl.unknown:
+            return [f"HCCL's choice is not known here: {self.hccl.unknown}"]
         refusal, result = self.hccl.refusal
         return [f"HCCL refuses this call with HCCL_{result.name}: {refusal}"] if refusal else []
 
@@ -259,6 +274,8 @@ class _ExecutorSelector:
 
     def _why_not(self) -> str:
         wanted = next((r for r in self.known if r.name == self.row.executor), None)
+        if wanted is None and self.row.engine not in ("", "AICPU_TS"):
+            return f"is not offered here: programs of {self.row.engine} are not modelled"
         if wanted is None:
             return "is not offered here"
         if self.against(wanted):

@@ -41,6 +41,8 @@ def tag_of(
     as since April 2026, and broadcast names its executor besides. Some executors of one rank are
     taken before there is a tag.
     """
+    if facts.device == "950":
+        return _tag_of_950(facts, executor, group)
     if executor in UNTAGGED:
         return ""
     op = facts.op
@@ -53,6 +55,33 @@ def tag_of(
     if op.name == "batch_send_recv":
         return base + place
     return base + _eager(facts, executor, level1, by_level) + place
+
+
+_SEND = "SendRecv"
+_BASES_950 = {
+    "all_to_all": "ALLTOALL",
+    "all_to_all_v": "ALLTOALLV",
+    "all_to_all_vc": "ALLTOALLVC",
+    "batch_send_recv": "Batch" + _SEND,
+    "send_recv": _SEND,
+}
+_DTYPES_950 = {"fp16": "float16", "fp32": "float32", "fp64": "float64", "bf16": "bfloat16"}
+
+
+def _tag_of_950(facts: Facts, executor: str, group: str) -> str:
+    """Return the tag on an Ascend 950: SetOpParamAlgTag, `op_common.cc:3139-3178`. Kernels of the
+    CCU depend on the data type, the reduction and the root, too.
+    """
+    op = facts.op
+    base = "Barrier" if facts.barrier else _BASES_950.get(op.name) or _BASES[op.name]
+    ends = "".join(f"_{end}" for end in op.pairs[0][:2]) if len(op.pairs) == 1 else ""
+    on_host = executor.startswith(("Ccu", "Aiv"))
+    tag = f"{base}_{group}{ends}_{executor}_{'host' if on_host else 'device'}"
+    if not executor.startswith("Ccu"):
+        return tag
+    further = [_DTYPES_950.get(facts.dtype, facts.dtype), facts.reduce]
+    further += [] if op.root is None else [f"r{op.root}"]
+    return "_".join([tag, *filter(None, further)])
 
 
 def _base(op: OpParam, ranks: int, group: str) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product as choices
+from typing import Literal
 
 from hccl_py.enums import DataType, ReduceOp
 
@@ -41,6 +42,23 @@ _SIX_TYPES = _types("fp32", "fp16", "int8", "int16", "int32", "bf16")
 
 
 @dataclass(frozen=True)
+class UnifiedBus:
+    """Answers of an Ascend 950 about its links; by default those of HCCL's system tests.
+
+    `ubx`: a Clos network joins all devices of a server, in the place of meshes of its columns.
+    `pcie`: some links of a server are PCIe. `dies`: how the links of a device to its row lie on its
+    dies. `lone_clos`: the Clos network of layer 1 joins the devices of a communicator in one
+    server, too. `top` is the protocol of the links between superpods.
+    """
+
+    ubx: bool = False
+    pcie: bool = False
+    dies: Literal["one", "regular", "irregular"] = "one"
+    lone_clos: bool = False
+    top: Literal["UB_CTP", "UBOE", "UB_RTP"] = "UB_CTP"
+
+
+@dataclass(frozen=True)
 class Product:
     """Facts about a product for selection and orchestration.
 
@@ -55,9 +73,12 @@ class Product:
     `modules` is how many groups of devices a host has where HCCS does not join them all: each group
     counts as a server then, as in HCCL, and PCIe joins those of a host.
 
+    `row` is how many devices a row of a server has where these form a grid: a mesh joins those of a
+    row and those of a column, and servers of one row are usual. 0: there is no grid.
+
     `superpod_servers` is how many servers a superpod joins, 0 where there are none. HCCL asks the
     machine for `hccs_ports`, its hccsPortNum, and for `rdma_lite`, whether RDMA work requests are
-    cheap; both are here as HCCL's own system tests answer.
+    cheap; both are here as HCCL's own system tests answer, and so is `bus`, for an Ascend 950.
 
     Limits of one device: `notifies`, `streams`, `contexts` (FFTS: tasks of one round), `sdma_bytes`
     and `rdma_bytes` (one task), `memory_bytes` where it is known. DMA engines work best where
@@ -75,6 +96,7 @@ class Product:
     copy_types: frozenset[DataType] = _CLASSIC_TYPES
     superpod_servers: int = 0
     modules: int = 1
+    row: int = 0
     hccs_ports: int = 0
     rdma_lite: bool = False
     notifies: int = 8192
@@ -84,6 +106,7 @@ class Product:
     rdma_bytes: int = 2 << 30
     slice_align: int = 128
     memory_bytes: int | None = None
+    bus: UnifiedBus = UnifiedBus()
 
     def reduces_inline(self, dtype: DataType, op: ReduceOp | None) -> bool:
         """Return True if SDMA copies can reduce this data type with this op on their way."""
@@ -92,6 +115,11 @@ class Product:
     def reduces_over_rdma(self, dtype: DataType, op: ReduceOp | None) -> bool:
         """Return the same for RDMA writes."""
         return (dtype, op) in self.rdma_inline
+
+    @property
+    def usual_devices(self) -> int:
+        """The devices of a server where a call does not say: one row of a grid."""
+        return self.row or self.devices_per_server
 
     @cached_property
     def reduce_types(self) -> frozenset[DataType]:
@@ -170,6 +198,8 @@ _950 = replace(
     reductions=_reductions(_950_TYPES, *ReduceOp)
     - _reductions(_types("int16", "bf16"), ReduceOp.PROD),
     copy_types=_ALL_TYPES - _types("int128"),
+    devices_per_server=64,
+    row=8,
     superpod_servers=1024,
     slice_align=1,
     memory_bytes=None,

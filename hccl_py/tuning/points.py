@@ -32,7 +32,7 @@ from hccl_py.tuning.recording import recorded, uncontended_us
 
 _FOR_PEOPLE = {"cost": {"name", "sources", "uncertain", "measured"}}
 _OF_LINKS = {"alpha_us", "gbps", "ports"}
-_NEWER = {"device", "wire", "zero_copy"}
+_NEWER = {"device", "new_selector", "wire", "zero_copy"}
 _NEWER_COSTS = {
     "alpha_by",
     "engines",

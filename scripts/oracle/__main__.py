@@ -7,6 +7,7 @@ python scripts/oracle compare WORDS...                   the first different tas
 python scripts/oracle compare --cases FILE               verdicts on many cases, counted by cause
 python scripts/oracle renew FILE --source COMMIT         golden runs of all calls of drawing.py
 python scripts/oracle judge FILE DIFFERENT               which calls differ, and what others prove
+python scripts/oracle select --number 2000 --seed 1      drawn selections of the Ascend 950
 """
 
 from __future__ import annotations
@@ -35,6 +36,14 @@ from scripts.oracle.golden import (  # noqa: E402
     write_golden,
 )
 from scripts.oracle.judging import differences, judge_all, proofs_of  # noqa: E402
+
+from scripts.oracle.selecting import (  # noqa: E402
+    ask_selections,
+    choice_of,
+    drawn_cases,
+    names_of,
+    write_selections,
+)
 
 PROOFS = Path(__file__).resolve().parents[2] / "executors" / "hccl_executors" / "run_proofs.json"
 
@@ -69,6 +78,13 @@ def _parser() -> argparse.ArgumentParser:
     renew.add_argument("--source", required=True, help="repository@commit that the driver runs")
     renew.add_argument("--driver")
     renew.set_defaults(run=_renew)
+    select = commands.add_parser("select")
+    select.add_argument("--number", type=int, default=100, help="calls drawn, 100 by default")
+    select.add_argument("--seed", type=int, default=1)
+    select.add_argument("--driver", help="that of pub")
+    select.add_argument("--file", type=Path, help="written: the golden selections")
+    select.add_argument("--source", default="", help="repository@commit that the driver runs")
+    select.set_defaults(run=_select)
     judge = commands.add_parser("judge")
     judge.add_argument("file", type=Path, help="golden runs")
     judge.add_argument("different", type=Path, help="written: the calls that differ, by cause")
@@ -96,6 +112,22 @@ def _renew(options: argparse.Namespace) -> None:
     kept = (answer for answer in answers if task_count(answer) <= MOST_TASKS)
     count = write_golden(options.file, options.source, kept)
     _say(f"{count} of {len(cases)} calls: {options.file}")
+
+
+def _select(options: argparse.Namespace) -> None:
+    cases = drawn_cases(options.number, options.seed)
+    lines = list(ask_selections(cases, driver_of(options.driver)))
+    found = [(line, names_of(line), choice_of(line["case"]).executor) for line in lines]
+    different = [one for one in found if one[2] not in one[1] and not _both_refuse(*one[1:])]
+    for line, names, mine in different:
+        _say(f"HCCL {' '.join(names)}, here {mine} | {words_of(line['case'])}")
+    _say(f"{len(lines) - len(different)} of {len(lines)} calls name the same algorithm")
+    if options.file:
+        write_selections(options.file, options.source, lines)
+
+
+def _both_refuse(names: tuple[str, ...], mine: str | None) -> bool:
+    return mine is None and all(name.startswith("refused") for name in names)
 
 
 def _judge(options: argparse.Namespace) -> None:

@@ -22,7 +22,7 @@ from hccl_py.communicator.planning import Plan
 from hccl_py.enums import TaskKind
 from hccl_py.errors import ExecTimeoutError, HcclResult, NotSupportedError
 from hccl_py.plugins.platforms import Group, Schedule
-from hccl_py.topology import Topology
+from hccl_py.topology import Topology, topology_of
 from hccl_py.tuning.points import Point, evaluate
 from tests.groups import group_of
 from tests.planned import A2, A3, DUO, PODS, ROCE, planned
@@ -30,6 +30,7 @@ from tests.planned import A2, A3, DUO, PODS, ROCE, planned
 SERVERS = Topology(A2, (2, 2))
 ONE_POD = Topology(A3, (4,))
 CARDS = Topology(DUO, (4,))
+NINE_FIFTY = topology_of(8, preset="ascend950")
 
 
 def kinds(plan: Plan) -> set[TaskKind]:
@@ -134,6 +135,10 @@ EFFECTS: dict[str, Callable[[], bool]] = {
     "op_expansion_mode": lambda: (
         planned(ONE_POD).selection.hccl_executor
         != planned(ONE_POD, op_expansion_mode="AIV").selection.hccl_executor
+    ),
+    "new_selector": lambda: (
+        planned(NINE_FIFTY, count=1 << 10, new_selector=True).selection.hccl_executor
+        != planned(NINE_FIFTY, count=1 << 10).selection.hccl_executor
     ),
     "exec_timeout": lambda: waits_too_long(99) and not waits_too_long(0),
     "intra_pcie_enable": lambda: (

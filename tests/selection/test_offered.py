@@ -31,7 +31,12 @@ def test_the_lists_and_the_executors_make_up_hccl_s() -> None:
     assert len(OFFERED - set(ours)) + len(missing) == REGISTERED
 
 
-TABLES = [(name, device) for name, found in RULESETS.items() for device in found.tables]
+TABLES = [
+    (name, device)
+    for name, found in RULESETS.items()
+    for device in found.tables
+    if device != "950"  # rows by engine: test_ascend950.py
+]
 
 
 @pytest.mark.parametrize(("ruleset", "device"), TABLES)

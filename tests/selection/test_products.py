@@ -2,7 +2,7 @@
 
 import pytest
 
-from hccl_py.errors import NotSupportedError, ParameterError
+from hccl_py.errors import ParameterError
 from hccl_py.topology import Topology, topology_of
 from tests.selection.calls import Anything, call, chosen, product, topology
 
@@ -35,15 +35,6 @@ def test_other_310p() -> None:
     refused = chosen(call("all_gather", K, ranks=2), where)
     assert (refused.hccl_executor, refused.result) == (None, "HCCL_E_NOT_SUPPORT")
     assert refused.refusal == "its selection has no all_gather on 310P"
-
-
-def test_the_950_is_not_in_the_classic_tables() -> None:
-    where = Topology(product("atlas-800t-a2", device="950", name="950"), (8,))
-    selection = chosen(call("all_reduce", K), where)
-    assert (selection.hccl_executor, selection.result) == (None, "HCCL_E_NOT_SUPPORT")
-    assert selection.refusal.startswith("hccl-py has none of these executors")
-    with pytest.raises(NotSupportedError, match="HCCL_E_NOT_SUPPORT"):
-        chosen(call("all_reduce", K), where, strict=True)
 
 
 @pytest.mark.parametrize(("ports", "rings"), [(7, ("", "Fast")), (0, ("Aligned", ""))])

@@ -2,7 +2,8 @@
 
 What is left out, because no call here has it: mixed device types, re-execution, vector cores alone
 (whose failures are refusals), calls that a graph captures, RoCE driven by vector cores, and links
-of HCCS and SIO at once, which HCCL has switched off.
+of HCCS and SIO at once, which HCCL has switched off. The table of the 950 is that of hccl, another
+repository, in the same month.
 """
 
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from hccl_py.selection.tables.cann_2026_08.a2 import TABLE_910B
 from hccl_py.selection.tables.cann_2026_08.a3 import TABLE_910_93
 from hccl_py.selection.tables.cann_2026_08.inference import TABLE_310P, TABLE_310P3
 from hccl_py.selection.tables.cann_2026_08.train import TABLE_910A
+from hccl_py.selection.tables.hccl_2026_08 import TABLE_950
 
 __all__ = ["LEVELS", "TABLES"]
 
@@ -36,5 +38,6 @@ TABLES = MappingProxyType(
         "910_93": TABLE_910_93,
         "310P3": TABLE_310P3,
         "310P": TABLE_310P,
+        "950": TABLE_950,
     }
 )
