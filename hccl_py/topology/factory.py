@@ -34,11 +34,11 @@ def topology_of(
         )
     if servers is None and devices is None and superpods is None:
         ranks = 4 if ranks is None else ranks
-        full, rest = divmod(ranks, product.devices_per_server)
-        filled = (product.devices_per_server,) * full + ((rest,) if rest else ())
+        full, rest = divmod(ranks, product.usual_devices)
+        filled = (product.usual_devices,) * full + ((rest,) if rest else ())
         return Topology(product, filled, _filled_superpods(product, len(filled)))
     servers = 1 if servers is None else servers
-    devices = min(product.devices_per_server, 8) if devices is None else devices
+    devices = min(product.usual_devices, 8) if devices is None else devices
     pods = 1 if superpods is None else superpods
     total = pods * servers * devices
     phrase = f"{servers} servers x {devices} devices"

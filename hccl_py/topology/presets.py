@@ -55,6 +55,9 @@ class Product:
     `modules` is how many groups of devices a host has where HCCS does not join them all: each group
     counts as a server then, as in HCCL, and PCIe joins those of a host.
 
+    `row` is how many devices a row of a server has where these form a grid: a mesh joins those of a
+    row and those of a column, and servers of one row are usual. 0: there is no grid.
+
     `superpod_servers` is how many servers a superpod joins, 0 where there are none. HCCL asks the
     machine for `hccs_ports`, its hccsPortNum, and for `rdma_lite`, whether RDMA work requests are
     cheap; both are here as HCCL's own system tests answer.
@@ -75,6 +78,7 @@ class Product:
     copy_types: frozenset[DataType] = _CLASSIC_TYPES
     superpod_servers: int = 0
     modules: int = 1
+    row: int = 0
     hccs_ports: int = 0
     rdma_lite: bool = False
     notifies: int = 8192
@@ -92,6 +96,11 @@ class Product:
     def reduces_over_rdma(self, dtype: DataType, op: ReduceOp | None) -> bool:
         """Return the same for RDMA writes."""
         return (dtype, op) in self.rdma_inline
+
+    @property
+    def usual_devices(self) -> int:
+        """The devices of a server where a call does not say: one row of a grid."""
+        return self.row or self.devices_per_server
 
     @cached_property
     def reduce_types(self) -> frozenset[DataType]:
@@ -170,6 +179,8 @@ _950 = replace(
     reductions=_reductions(_950_TYPES, *ReduceOp)
     - _reductions(_types("int16", "bf16"), ReduceOp.PROD),
     copy_types=_ALL_TYPES - _types("int128"),
+    devices_per_server=64,
+    row=8,
     superpod_servers=1024,
     slice_align=1,
     memory_bytes=None,
