@@ -17,6 +17,7 @@ from hccl_executors import (
     single,
     stars,
 )
+from hccl_executors.aicpu import sole
 from hccl_executors.all_gather.mesh_opbase import AllGatherMeshOpbaseExecutor
 from hccl_executors.all_gather.small_count import AllGatherSmallCount
 from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
@@ -230,6 +231,37 @@ EXECUTORS: tuple[type[BaseExecutor], ...] = (
     # batch_send_recv
     BatchSendRecv,
     BatchSendRecvGroup,
+    # Ascend 950
+    sole.AicpuAllReduceSoleMeshOneShot,
+    sole.AicpuAllReduceSoleMeshTwoShot,
+    sole.AicpuAllReduceSoleMeshChunkTwoShot,
+    sole.AicpuAllReduceSoleNHR,
+    sole.AicpuAllReduceSoleNHRTwoShotMultiLink,
+    sole.AicpuAllReduceSoleNHRAicpuReduce,
+    sole.AicpuAllGatherSoleMesh,
+    sole.AicpuAllGatherSoleNHR,
+    sole.AicpuAllGatherSoleNHRMultiLink,
+    sole.AicpuReduceScatterSoleMesh,
+    sole.AicpuReduceScatterSoleMeshChunk,
+    sole.AicpuReduceScatterSoleNHR,
+    sole.AicpuReduceScatterSoleNHRMultiLink,
+    sole.AicpuReduceScatterSoleNHRAicpuReduce,
+    sole.AicpuReduceScatterStrictOrderedMesh,
+    sole.AicpuBroadcastSoleMeshTwoShot,
+    sole.AicpuBroadcastSoleNHR,
+    sole.AicpuBroadcastSoleNHRTwoShotMultiLink,
+    sole.AicpuReduceSoleMesh,
+    sole.AicpuReduceSoleMeshTwoShot,
+    sole.AicpuReduceSoleNHR,
+    sole.AicpuReduceSoleNHRAicpuReduce,
+    sole.AicpuScatterSoleMesh,
+    sole.AicpuScatterSoleNHR,
+    sole.AicpuAllToAllSoleMesh,
+    sole.AicpuAllToAllSoleMeshSingleChannel,
+    sole.AicpuAllToAllVSoleMesh,
+    sole.AicpuAllToAllVCSoleMesh,
+    sole.AicpuReduceScatterVSoleMesh,
+    sole.AicpuAllGatherVSoleMesh,
 )
 
 

@@ -1,0 +1,138 @@
+"""Seats: the ranks of one template's communicator, its threads and its channels.
+
+A template of HCCL runs over a list of ranks: all of them, those of a server, or those with the same
+place in several servers. It names a rank by its index in the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from hccl_executors.aicpu.duplex import NOTIFIES
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.orchestration.channels import Channel, ChannelRank, Thread
+from hccl_py.plugins.executor import ChannelRequest, RankView
+from hccl_py.values import RankInt
+
+AnyChannelRank: TypeAlias = ChannelRank[Any, Any]
+ALIGN = 128
+"""Bytes to which parts of the HCCL buffer are cut (HCCL_MIN_SLICE_ALIGN)."""
+
+
+class Group(NamedTuple):
+    """A list of ranks with the caller among them: its index, the number of ranks, and the rank at
+    an index. `layer` is that of its channels, None for the nearest that joins two ranks.
+    """
+
+    me: RankInt
+    size: int
+    rank_at: Callable[[RankInt], RankInt]
+    layer: int | None = None
+
+
+class Template(Protocol):
+    """The resources of a template over `n` ranks. It runs by `run(seat, ...)`, with the memory that
+    its op takes.
+    """
+
+    def distances(self, n: int) -> Iterable[int]:
+        """Return the distances to the ranks that it needs channels to."""
+
+    def threads(self, n: int) -> tuple[int, ...]:
+        """Return the notifies of its threads, main first."""
+
+    def scratch(self, n: int) -> int:
+        """Return how many times its data the HCCL buffer holds."""
+
+
+class Seat(NamedTuple):
+    """One rank in a template's run."""
+
+    me: RankInt
+    n: int
+    threads: Sequence[Thread]
+    channel: Callable[[RankInt], Channel]
+
+    @property
+    def main(self) -> Thread:
+        return self.threads[0]
+
+    def pre_sync(self, index: int = 0, subs: Sequence[Thread] | None = None) -> None:
+        """Let main wake other threads, by their notify `index`."""
+        pre_sync(self.main, self.threads[1:] if subs is None else subs, index)
+
+    def post_sync(self, first: int = 0, step: int = 1) -> None:
+        """Let main wait for the other threads, by its notifies `first`, `first + step`, ..."""
+        post_sync(self.main, self.threads[1:], [first + step * i for i in range(self.n_subs)])
+
+    @property
+    def n_subs(self) -> int:
+        return len(self.threads) - 1
+
+
+def pre_sync(main: Thread, subs: Sequence[Thread], index: int = 0) -> None:
+    """Let a thread wake others."""
+    for sub in subs:
+        main.post(sub.notifies[index])
+        sub.wait(sub.notifies[index])
+
+
+def post_sync(main: Thread, subs: Sequence[Thread], indices: Sequence[int]) -> None:
+    """Let a thread wait for others, each by a notify of its own."""
+    for sub, index in zip(subs, indices, strict=True):
+        sub.post(main.notifies[index])
+        main.wait(main.notifies[index])
+
+
+def flat(rank: RankView | AnyChannelRank) -> Group:
+    """Return all ranks."""
+    return Group(rank.id, rank.size, lambda index: index)
+
+
+def flat_over(rank: RankView | AnyChannelRank) -> Group:
+    """Return all ranks, joined by the network of the servers where there are several."""
+    return flat(rank)._replace(layer=1 if len(rank.topology.servers) > 1 else None)
+
+
+def requests(group: Group, template: Template) -> tuple[ChannelRequest, ...]:
+    """Return the channels that a template asks for."""
+    n = group.size
+    peers = (group.rank_at((group.me + d) % n) for d in template.distances(n))
+    return tuple(ChannelRequest(peer, NOTIFIES, group.layer) for peer in peers)
+
+
+def seat(rank: AnyChannelRank, group: Group, threads: Sequence[Thread]) -> Seat:
+    """Return the seat of a rank in a group."""
+
+    def channel(index: RankInt) -> Channel:
+        return rank.channel(group.rank_at(index), layer=group.layer)
+
+    return Seat(group.me, group.size, threads, channel)
+
+
+def slots(region: Region, size: int, n: int, stride: int | None = None) -> Chunks:
+    """Return n slots of `size` bytes, side by side from the beginning of a region, or `stride`
+    bytes apart.
+    """
+    starts = int(region.offset) + (size if stride is None else stride) * np.arange(n)[None]
+    return Chunks(region.buffer, starts, np.full((1, n), size))
+
+
+def cut(region: Region, sizes: Sequence[int]) -> Chunks:
+    """Cut a region into parts of these bytes, the same at all ranks."""
+    each = np.asarray(sizes, np.int64)[None]
+    return Chunks(region.buffer, int(region.offset) + np.cumsum(each, axis=1) - each, each)
+
+
+def copy(thread: Thread, target: Region, source: Region) -> None:
+    """Copy where the data does not lie there already."""
+    if target.buffer != source.buffer or target.offset != source.offset:
+        thread.copy(target, source)
+
+
+def others(n: int) -> range:
+    """Return the distances to all other ranks."""
+    return range(1, n)
