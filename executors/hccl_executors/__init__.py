@@ -17,7 +17,7 @@ from hccl_executors import (
     single,
     stars,
 )
-from hccl_executors.aicpu import sole
+from hccl_executors.aicpu import parallel, sole
 from hccl_executors.all_gather.mesh_opbase import AllGatherMeshOpbaseExecutor
 from hccl_executors.all_gather.small_count import AllGatherSmallCount
 from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
@@ -232,6 +232,12 @@ EXECUTORS: tuple[type[BaseExecutor], ...] = (
     BatchSendRecv,
     BatchSendRecvGroup,
     # Ascend 950
+    parallel.AicpuAllGatherParallelMeshNHR,
+    parallel.AicpuReduceScatterParallelMeshNHR,
+    parallel.AicpuScatterParallelMeshNHR,
+    parallel.AicpuAllReduceParallelMeshNHR,
+    parallel.AicpuReduceParallelMeshNHR,
+    parallel.AicpuBroadcastParallelMeshNHR,
     sole.AicpuAllReduceSoleMeshOneShot,
     sole.AicpuAllReduceSoleMeshTwoShot,
     sole.AicpuAllReduceSoleMeshChunkTwoShot,

@@ -20,7 +20,12 @@ START_COPY = 1
 
 
 class NhrAllGather:
-    """The template on two threads."""
+    """The template on two threads. In a Broadcast, whose output is the input, the last step writes
+    as all others: `reads` is false.
+    """
+
+    def __init__(self, *, reads: bool = True) -> None:
+        self.reads = reads
 
     def distances(self, n: int) -> Iterator[int]:
         return nhr_steps.distances(n)
@@ -43,16 +48,17 @@ class NhrAllGather:
         for source, place in zip(sources, places, strict=True):
             copy(seat.main, place[seat.me], source)
         steps = list(nhr_steps.gather_steps(seat.me, seat.n))
-        reads = targets[0].buffer != ChannelBuffer.CCL and bool(steps) and len(steps[-1].sent) > 1
+        leaves_buffer = self.reads and targets[0].buffer != ChannelBuffer.CCL
+        reads = leaves_buffer and bool(steps) and len(steps[-1].sent) > 1
+        lies_there = leaves_buffer and sources[0].buffer == targets[0].buffer
+        left_out = [seat.me] if lies_there else []
         for step in steps[: len(steps) - reads]:
             moves = [(place[i], place[i]) for place in places for i in step.sent]
             send_recv_write(seat.main, seat.channel(step.to), seat.channel(step.source), moves)
         if reads:
             last, helper = steps[-1], seat.threads[1]
             seat.pre_sync(START_COPY)
-            lies_there = sources[0].buffer == targets[0].buffer
-            left_out = [*last.received, *([seat.me] if lies_there else [])]
-            self._copy_out(seat, helper, targets, places, left_out)
+            self._copy_out(seat, helper, targets, places, [*last.received, *left_out])
             moves = [
                 (target[i], place[i])
                 for target, place in zip(targets, places, strict=True)
@@ -61,7 +67,7 @@ class NhrAllGather:
             tx, rx = seat.channel(last.to), seat.channel(last.source)
             send_recv_read(seat.main, tx, rx, moves)
         else:
-            self._copy_out(seat, seat.main, targets, places, [])
+            self._copy_out(seat, seat.main, targets, places, left_out)
         seat.post_sync()
 
     def _copy_out(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from hccl_executors.aicpu.ar_one_shot import reduce_others
 from hccl_executors.aicpu.duplex import send_recv_write
-from hccl_executors.aicpu.seats import Seat, copy, others
+from hccl_executors.aicpu.seats import Seat, copy, others, place_at, slots
 from hccl_py.orchestration import Chunks, Region
 
 
@@ -30,19 +30,21 @@ class MeshReduceScatter:
         seat: Seat,
         sources: Sequence[Chunks],
         targets: Sequence[Region],
-        places: Sequence[Chunks],
+        places: Sequence[Region],
     ) -> None:
-        """Reduce my block of every `sources` of all ranks into `targets`, by way of `places`."""
+        """Reduce my block of every `sources` of all ranks into `targets`, by way of `places`, which
+        hold as many blocks of the rank's own size as there are ranks.
+        """
         seat.pre_sync()
         for d, thread in enumerate(seat.threads[1:], 1):
             peer = (seat.me + d) % seat.n
             channel = seat.channel(peer)
             moves = [
-                (place[seat.me].head(source[peer].size), source[peer])
+                (place_at(place, seat.me * source[peer].size, source[peer].size), source[peer])
                 for place, source in zip(places, sources, strict=True)
             ]
             send_recv_write(thread, channel, channel, moves)
         seat.post_sync()
         for source, target, place in zip(sources, targets, places, strict=True):
             copy(seat.main, target, source[seat.me])
-            reduce_others(seat, target, [region.head(target.size) for region in place])
+            reduce_others(seat, target, list(slots(place, int(target.size), seat.n)))

@@ -1,4 +1,4 @@
-"""ReduceScatter by NHR for what links do not reduce: every block is gathered by all ranks, and added
+"""ReduceScatter by NHR for what links do not reduce: every block is gathered by all, and added
 by its owner on the AICPU.
 
 HCCL: InsTempReduceScatterAicpuReduceNHR.

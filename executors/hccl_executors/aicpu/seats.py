@@ -15,7 +15,7 @@ from hccl_executors.aicpu.duplex import NOTIFIES
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.channels import Channel, ChannelRank, Thread
 from hccl_py.plugins.executor import ChannelRequest, RankView
-from hccl_py.values import RankInt
+from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 AnyChannelRank: TypeAlias = ChannelRank[Any, Any]
 ALIGN = 128
@@ -92,6 +92,18 @@ def flat(rank: RankView | AnyChannelRank) -> Group:
     return Group(rank.id, rank.size, lambda index: index)
 
 
+def level0(rank: RankView | AnyChannelRank) -> Group:
+    """Return the ranks of a server, joined by its mesh."""
+    n = rank.topology.servers[0]
+    return Group(rank.id % n, n, lambda index: rank.id // n * n + index, 0)
+
+
+def level1(rank: RankView | AnyChannelRank) -> Group:
+    """Return the ranks with the same place in all servers, joined by the network of the servers."""
+    n = rank.topology.servers[0]
+    return Group(rank.id // n, rank.size // n, lambda index: index * n + rank.id % n, 1)
+
+
 def flat_over(rank: RankView | AnyChannelRank) -> Group:
     """Return all ranks, joined by the network of the servers where there are several."""
     return flat(rank)._replace(layer=1 if len(rank.topology.servers) > 1 else None)
@@ -117,14 +129,27 @@ def slots(region: Region, size: int, n: int, stride: int | None = None) -> Chunk
     """Return n slots of `size` bytes, side by side from the beginning of a region, or `stride`
     bytes apart.
     """
-    starts = int(region.offset) + (size if stride is None else stride) * np.arange(n)[None]
-    return Chunks(region.buffer, starts, np.full((1, n), size))
+    starts = (size if stride is None else stride) * np.arange(n)
+    return _laid(region, starts, np.full(n, size))
 
 
 def cut(region: Region, sizes: Sequence[int]) -> Chunks:
-    """Cut a region into parts of these bytes, the same at all ranks."""
-    each = np.asarray(sizes, np.int64)[None]
-    return Chunks(region.buffer, int(region.offset) + np.cumsum(each, axis=1) - each, each)
+    """Cut a region into parts of these bytes."""
+    each = np.asarray(sizes, np.int64)
+    return _laid(region, np.cumsum(each) - each, each)
+
+
+def _laid(region: Region, starts: IntArray, sizes: IntArray) -> Chunks:
+    """Return chunks from a region's beginning, which may be another one for every rank."""
+    begins, row = np.unique(np.atleast_1d(values_of(region.offset)), return_inverse=True)
+    each = np.broadcast_to(sizes, (len(begins), len(sizes)))
+    rows = PerRank.of(row.reshape(-1).astype(np.int64))
+    return Chunks(region.buffer, begins[:, None] + starts, each, rows)
+
+
+def place_at(region: Region, offset: RankInt, size: RankInt) -> Region:
+    """Return `size` bytes of a region's memory, `offset` bytes from its beginning."""
+    return Region(region.buffer, region.offset + offset, size)
 
 
 def copy(thread: Thread, target: Region, source: Region) -> None:

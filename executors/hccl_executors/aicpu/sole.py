@@ -38,6 +38,7 @@ from hccl_executors.aicpu.seats import (
 from hccl_executors.aicpu.tree_nhr import NhrBroadcast, NhrScatter
 from hccl_executors.aicpu.v_mesh import MeshAllGatherV, MeshReduceScatterV
 from hccl_executors.sources import like_ascend950
+from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
     BaseExecutor,
     ChannelResources,
@@ -128,8 +129,10 @@ class SolePlacedReduceScatter(SoleReduceScatter):
     """ReduceScatter by a template that also serves parts of the ranks."""
 
     def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
-        places = slots(rank.buffer, int(rank.user_out.size), rank.size)
-        self.template.run(place, [rank.user_in], [rank.user_out], [places])
+        self.template.run(place, [rank.user_in], [rank.user_out], [self.places(rank)])
+
+    def places(self, rank: AnyChannelRank) -> Region | Chunks:
+        return slots(rank.buffer, int(rank.user_out.size), rank.size)
 
 
 class SoleBroadcast(Sole):
@@ -267,6 +270,9 @@ class AicpuReduceScatterSoleMesh(SolePlacedReduceScatter):
     algorithm = MESH
     template = MeshReduceScatter()
     fidelity = _rs("mesh_1D")
+
+    def places(self, rank: AnyChannelRank) -> Region:
+        return rank.buffer
 
 
 class AicpuReduceScatterSoleMeshChunk(SoleReduceScatter):
