@@ -17,7 +17,7 @@ from hccl_executors import (
     single,
     stars,
 )
-from hccl_executors.aicpu import parallel, sole
+from hccl_executors.aicpu import parallel, sequence, sole
 from hccl_executors.all_gather.mesh_opbase import AllGatherMeshOpbaseExecutor
 from hccl_executors.all_gather.small_count import AllGatherSmallCount
 from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
@@ -232,6 +232,14 @@ EXECUTORS: tuple[type[BaseExecutor], ...] = (
     BatchSendRecv,
     BatchSendRecvGroup,
     # Ascend 950
+    sequence.AicpuAllGatherSequenceMeshConcurNHRNHR,
+    sequence.AicpuAllReduceSequenceMeshConcurNHRNHR,
+    sequence.AicpuReduceScatterSequenceMeshConcurNHRNHR,
+    sequence.AicpuReduceSequenceMesh1DNHRNHR,
+    sequence.AicpuBroadcastSequenceMesh1dNHRNHR,
+    sequence.AicpuScatterSequenceMeshConcurNHRNHR,
+    sequence.AicpuAllGatherSequenceMeshConcurNHR,
+    sequence.AicpuReduceScatterSequenceMeshConcurNHR,
     parallel.AicpuAllGatherParallelMeshNHR,
     parallel.AicpuReduceScatterParallelMeshNHR,
     parallel.AicpuScatterParallelMeshNHR,

@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hccl_executors.aicpu.duplex import send_recv_read
-from hccl_executors.aicpu.seats import Seat, copy, others
+from hccl_executors.aicpu.seats import DIRECT, Seat, Ways, copy, others, place_at
 from hccl_py.orchestration import Chunks, Region
 
 
 class MeshAllGather:
-    """The template; every thread, main too, serves a rank."""
+    """The template; every transfer has a thread, main too."""
+
+    def __init__(self, ways: Ways = DIRECT) -> None:
+        self.ways = ways
 
     def distances(self, n: int) -> range:
         return others(n)
 
     def threads(self, n: int) -> tuple[int, ...]:
-        return (max(n - 2, 0), *[1] * (n - 2))
+        subs = max((n - 1) * len(self.ways.layers) - 1, 0)
+        return (subs, *[1] * subs)
 
     def scratch(self, n: int) -> int:
         return n
@@ -38,12 +42,15 @@ class MeshAllGather:
         if seat.n == 1:
             return
         seat.pre_sync()
-        for d, thread in enumerate(seat.threads, 1):
+        threads = iter(seat.threads)
+        for d in others(seat.n):
             peer = (seat.me + d) % seat.n
-            channel = seat.channel(peer)
-            moves = [
-                (target[peer], place[peer].head(target[peer].size))
-                for target, place in zip(targets, places, strict=True)
-            ]
-            send_recv_read(thread, channel, channel, moves)
+            parts = self.ways.parts(seat.n, targets[0][peer].size, seat.unit)
+            for layer, (begin, size) in zip(self.ways.layers, parts, strict=True):
+                channel = seat.channel(peer, layer)
+                moves = [
+                    (place_at(target[peer], begin, size), place_at(place[peer], begin, size))
+                    for target, place in zip(targets, places, strict=True)
+                ]
+                send_recv_read(next(threads), channel, channel, moves)
         seat.post_sync()

@@ -157,9 +157,9 @@ class TwoAxes(OnAicpu):
         """Return the elements of one round."""
         raise NotImplementedError
 
-    def run(self, rank: AnyChannelRank, pair: int, *works: Callable[[Seat], None] | None) -> None:
+    def run(self, rank: AnyChannelRank, unit: int, pair: int, *works: Work) -> None:
         """Run one stage: work inside servers and between them, on the threads of a pair."""
-        seats = self._seats(rank, pair)
+        seats = self._seats(rank, unit, pair)
         indices = [one[0] for one in self._asked(rank, pair)]
         for place, index in zip(seats, indices, strict=True):
             rank.main.post(place.main.notifies[index])
@@ -173,13 +173,13 @@ class TwoAxes(OnAicpu):
         sizes = level0(rank).size, level1(rank).size
         return [one.threads(n) for one, n in zip(self.pairs[pair], sizes, strict=True)]
 
-    def _seats(self, rank: AnyChannelRank, pair: int) -> list[Seat]:
+    def _seats(self, rank: AnyChannelRank, unit: int, pair: int) -> list[Seat]:
         found, first = [], 1
         for axis, group in ((INTRA, level0(rank)), (INTER, level1(rank))):
             subs = [len(one[axis].threads(group.size)) - 1 for one in self.pairs]
             begin = first + len(self.pairs)
             threads = (rank.threads[first + pair], *rank.threads[begin : begin + subs[pair]])
-            found.append(seat(rank, group, threads))
+            found.append(seat(rank, group, threads, unit))
             first = begin + max(subs)
         return found
 
@@ -281,8 +281,8 @@ class TwoAxesAllGather(TwoAxes):
             places = _repeated(mesh, b, shape.n0, shape.n1)
             MESH.run(place, [target[inner.me] for target in targets], targets, places)
 
-        self.run(rank, 0, intra0 if a else None, inter1 if b else None)
-        self.run(rank, 0, intra1 if b else None, inter0 if a else None)
+        self.run(rank, op.unit, 0, intra0 if a else None, inter1 if b else None)
+        self.run(rank, op.unit, 0, intra1 if b else None, inter0 if a else None)
 
 
 def _repeated(region: Region, size: int, n: int, times: int) -> list[Chunks]:
@@ -336,8 +336,8 @@ class TwoAxesReduceScatter(TwoAxes):
             mine = slots(place_at(rank.buffer, at[3] + outer.me * b, b), b, n0, n1 * b)
             mesh.run(place, [mine], [rank.user_out[a:].head(b)], [rank.buffer[at[1] :]])
 
-        self.run(rank, 0, intra0 if a else None, inter1 if b else None)
-        self.run(rank, 0, intra1 if b else None, inter0 if a else None)
+        self.run(rank, op.unit, 0, intra0 if a else None, inter1 if b else None)
+        self.run(rank, op.unit, 0, intra1 if b else None, inter0 if a else None)
 
 
 class TwoAxesScatter(TwoAxes):
@@ -391,8 +391,10 @@ class TwoAxesScatter(TwoAxes):
             mesh.run(place, inside, [given], [rank.user_out[a:].head(b)], [places])
 
         with_root = outer.me == across, inner.me == inside
-        self.run(rank, 0, intra0 if with_root[0] else None, inter1 if with_root[1] else None)
-        self.run(rank, 0, intra1, inter0)
+        self.run(
+            rank, op.unit, 0, intra0 if with_root[0] else None, inter1 if with_root[1] else None
+        )
+        self.run(rank, op.unit, 0, intra1, inter0)
 
 
 class InPieces(TwoAxes):
@@ -467,10 +469,12 @@ class InPieces(TwoAxes):
 
         ins = [rank.user_in[begin:].head(size) for begin, size in zip(begins, sizes, strict=True)]
         outs = [self.output(rank, op, wholes[k], begins[k]) for k in (0, 1)]
-        self.run(rank, 0, *(down(k, k, ins[k], wholes[k], first=True) for k in (0, 1)))
-        self.run(rank, 0, *(down(k, 1 - k, pieces[k], pieces[k], first=False) for k in (1, 0)))
-        self.run(rank, 1, *(up(1 - k, pieces[k], pieces[k]) for k in (1, 0)))
-        self.run(rank, 1, *(up(k, wholes[k], outs[k]) for k in (0, 1)))
+        self.run(rank, op.unit, 0, *(down(k, k, ins[k], wholes[k], first=True) for k in (0, 1)))
+        self.run(
+            rank, op.unit, 0, *(down(k, 1 - k, pieces[k], pieces[k], first=False) for k in (1, 0))
+        )
+        self.run(rank, op.unit, 1, *(up(1 - k, pieces[k], pieces[k]) for k in (1, 0)))
+        self.run(rank, op.unit, 1, *(up(k, wholes[k], outs[k]) for k in (0, 1)))
 
 
 class TwoAxesAllReduce(InPieces):

@@ -33,6 +33,28 @@ class Group(NamedTuple):
     layer: int | None = None
 
 
+class Ways(NamedTuple):
+    """The channels over which two ranks of a mesh exchange at once: their layers, and how many
+    quarters of the data go over the first, of two ranks and of more.
+    """
+
+    layers: tuple[int | None, ...] = (None,)
+    of_two: int = 4
+    of_more: int = 4
+
+    def parts(self, n: int, size: RankInt, unit: int) -> list[tuple[RankInt, RankInt]]:
+        """Return begin and bytes of each channel's part of some data, in whole elements."""
+        if len(self.layers) == 1:
+            return [(0, size)]
+        first = size // unit * (self.of_two if n == 2 else self.of_more) // 4 * unit
+        return [(0, first), (first, size - first)]
+
+
+DIRECT = Ways()
+DETOUR = Ways((0, 1), 1, 2)
+"""By the mesh, and by the network of the servers (HCCL: Z axis detour)."""
+
+
 class Template(Protocol):
     """The resources of a template over `n` ranks. It runs by `run(seat, ...)`, with the memory that
     its op takes.
@@ -54,7 +76,12 @@ class Seat(NamedTuple):
     me: RankInt
     n: int
     threads: Sequence[Thread]
-    channel: Callable[[RankInt], Channel]
+    unit: int
+    to: Callable[[RankInt, int | None], Channel]
+
+    def channel(self, peer: RankInt, layer: int | None = None) -> Channel:
+        """Return the channel to a rank, on a layer where there are several."""
+        return self.to(peer, layer)
 
     @property
     def main(self) -> Thread:
@@ -111,18 +138,25 @@ def flat_over(rank: RankView | AnyChannelRank) -> Group:
 
 def requests(group: Group, template: Template) -> tuple[ChannelRequest, ...]:
     """Return the channels that a template asks for."""
-    n = group.size
-    peers = (group.rank_at((group.me + d) % n) for d in template.distances(n))
-    return tuple(ChannelRequest(peer, NOTIFIES, group.layer) for peer in peers)
+    n, ways = group.size, getattr(template, "ways", DIRECT)
+    return tuple(
+        ChannelRequest(group.rank_at((group.me + d) % n), NOTIFIES, _layer(group, layer))
+        for layer in ways.layers
+        for d in template.distances(n)
+    )
 
 
-def seat(rank: AnyChannelRank, group: Group, threads: Sequence[Thread]) -> Seat:
+def seat(rank: AnyChannelRank, group: Group, threads: Sequence[Thread], unit: int) -> Seat:
     """Return the seat of a rank in a group."""
 
-    def channel(index: RankInt) -> Channel:
-        return rank.channel(group.rank_at(index), layer=group.layer)
+    def channel(index: RankInt, layer: int | None) -> Channel:
+        return rank.channel(group.rank_at(index), layer=_layer(group, layer))
 
-    return Seat(group.me, group.size, threads, channel)
+    return Seat(group.me, group.size, threads, unit, channel)
+
+
+def _layer(group: Group, layer: int | None) -> int | None:
+    return group.layer if layer is None else layer
 
 
 def slots(region: Region, size: int, n: int, stride: int | None = None) -> Chunks:

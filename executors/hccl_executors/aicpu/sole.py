@@ -81,7 +81,7 @@ class Sole(OnAicpu):
         )
 
     def orchestrate(self, op: OpParam, rank: AnyChannelRank) -> None:
-        self.record(op, rank, seat(rank, self._group(rank), rank.threads))
+        self.record(op, rank, seat(rank, self._group(rank), rank.threads, op.unit))
 
     def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
         """Run the template on the memory that its op takes."""
