@@ -252,6 +252,7 @@ EXECUTORS: tuple[type[BaseExecutor], ...] = (
     sole.AicpuAllReduceSoleNHR,
     sole.AicpuAllReduceSoleNHRTwoShotMultiLink,
     sole.AicpuAllReduceSoleNHRAicpuReduce,
+    sole.AicpuAllReduceStrictOrderedMesh,
     sole.AicpuAllGatherSoleMesh,
     sole.AicpuAllGatherSoleNHR,
     sole.AicpuAllGatherSoleNHRMultiLink,

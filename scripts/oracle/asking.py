@@ -30,7 +30,7 @@ REQUESTED = {3: ("streams", "notifies", "scratch"), 2: ("threads", "channels")}
 class Answer:
     """What HCCL did in a case. `executors` and `tags` are those of the ranks, without repetition;
     `refusal` says where HCCL stopped, and is "" where it ran; `run` has the tasks where there are
-    any, `requests` the resources of every rank.
+    any, `requests` the resources of every rank, on threads `resources` as the driver says them.
     """
 
     case: Case
@@ -40,6 +40,7 @@ class Answer:
     refusal: str = ""
     requests: tuple[Request, ...] = ()
     tasks: Any = field(default=None, repr=False)
+    resources: Any = field(default=None, repr=False)
 
     @property
     def run(self) -> Run | None:
@@ -47,7 +48,9 @@ class Answer:
         if self.tasks is None:
             return None
         on_threads = self.case.get("product") == ON_THREADS
-        return run_of_threads(*self.tasks) if on_threads else run_of_tasks(self.tasks)
+        if on_threads:
+            return run_of_threads(self.tasks, self.resources)
+        return run_of_tasks(self.tasks)
 
 
 ON_THREADS = "950"
@@ -83,7 +86,8 @@ def _answer_on_threads(found: dict[str, Any]) -> Answer:
         executors=() if refusals else names,
         refusal=" ".join(refusals),
         requests=tuple(map(_request_on_threads, found["resources"])),
-        tasks=None if refusals else (found["tasks"], found["resources"]),
+        tasks=None if refusals else found["tasks"],
+        resources=found["resources"],
     )
 
 

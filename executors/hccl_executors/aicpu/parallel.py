@@ -294,6 +294,7 @@ class TwoAxesReduceScatter(TwoAxes):
     """ReduceScatter in two stages."""
 
     op = "reduce_scatter"
+    on_the_way = True
     pairs = ((MeshReduceScatter(), NhrReduceScatter()),)
 
     def most(self, shape: Shape) -> int:
@@ -481,6 +482,7 @@ class TwoAxesAllReduce(InPieces):
     """AllReduce: reduce-scatters down, gathers back up; parts lie in the first halves of theirs."""
 
     op = "all_reduce"
+    on_the_way = True
     pairs = ((MeshReduceScatter(), NhrReduceScatter()), (MESH, NHR))
     times = 2
 

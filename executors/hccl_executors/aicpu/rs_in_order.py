@@ -6,7 +6,7 @@ HCCL: InsTempReduceScatterOrderPreservedLevel1.
 from __future__ import annotations
 
 from hccl_executors.aicpu.duplex import send_recv_write
-from hccl_executors.aicpu.seats import Seat, others, slots
+from hccl_executors.aicpu.seats import Seat, others, place_at, slots
 from hccl_py.orchestration import Chunks, Region
 
 
@@ -25,13 +25,15 @@ class ReduceScatterInOrder:
     def run(self, seat: Seat, source: Chunks, target: Region, buffer: Region, unit: int) -> None:
         """Reduce my block of all inputs into `target`."""
         n, me = seat.n, seat.me
-        places = slots(buffer, int(target.size), n)
+        stride = source.largest
+        places = slots(buffer, int(target.size), n, stride)
         seat.main.copy(places[(me + me) % n], source[me])
         seat.pre_sync()
         for d, thread in enumerate(seat.threads[1:], 1):
             peer = (me + d) % n
-            channel = seat.channel(peer)
-            send_recv_write(thread, channel, channel, [(places[(me + peer) % n], source[peer])])
+            channel, block = seat.channel(peer), source[peer]
+            place = place_at(buffer, (me + peer) % n * stride, block.size)
+            send_recv_write(thread, channel, channel, [(place, block)])
         seat.post_sync()
         left = n
         while left > 1:

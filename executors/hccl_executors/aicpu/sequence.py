@@ -181,6 +181,7 @@ class InTurnReduceScatter(InTurn):
     """ReduceScatter: inside servers, between servers, between superpods."""
 
     op = "reduce_scatter"
+    on_the_way = True
     templates = (REDUCE_SCATTERS,)
 
     def most(self, op: OpParam, rank: RankView) -> int:
@@ -236,6 +237,7 @@ class InTurnAllReduce(InTurn):
     """AllReduce: reduce-scatters from inside servers outwards, gathers back, in the buffer."""
 
     op = "all_reduce"
+    on_the_way = True
     templates = (REDUCE_SCATTERS, GATHERS)
     align = ALIGN
 
@@ -343,17 +345,17 @@ class InTurnBroadcast(InTurn):
         roots = root % n0, root // n0 % groups[1].size, root // pod
         at_work = rank.id // n0 == root // n0, rank.id // pod == root // pod, True
         work, given, cuts = rank.buffer.head(data.size), data, []
-        above = work
+        deciding = [work]  # where it has data, a level is at work: the last one by the first piece
         for level, place in enumerate(self.seats(op, rank, 0)):
             if place is not None:
                 sizes = rounded_down(int(work.size), place.n, op.unit)
                 pieces, sources = cut(work, sizes), cut(given, sizes)
-                if above.size > 0 and at_work[level]:
+                if deciding[level // 2].size > 0 and at_work[level]:
                     mine = [pieces[place.me]]
                     self.run(0, level, place, roots[level], [sources], mine, [pieces])
                 cuts.append((level, pieces))
-                above, work = (work if level else above), pieces[place.me]
-                given = work
+                work = given = pieces[place.me]
+            deciding.append(work)
         seats = self.seats(op, rank, 1)
         for level, pieces in reversed(cuts):
             place = seats[level]

@@ -5,6 +5,7 @@ HCCL: Ins...SoleExecutor. A row has the template, the bytes of one round, and it
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from hccl_executors.aicpu.a2a_pairs import PairsOfRanks
@@ -13,7 +14,7 @@ from hccl_executors.aicpu.ag_nhr import NhrAllGather
 from hccl_executors.aicpu.ar_chunks import AllReduceInChunks
 from hccl_executors.aicpu.ar_nhr import NhrAllReduce, NhrWholeAllReduce
 from hccl_executors.aicpu.ar_one_shot import OneShotAllReduce
-from hccl_executors.aicpu.ar_two_shot import TwoShotAllReduce
+from hccl_executors.aicpu.ar_two_shot import TwoShotAllReduce, rounded_down
 from hccl_executors.aicpu.bcast_mesh import TwoShotBroadcast
 from hccl_executors.aicpu.reduce_nhr import NhrReduce, NhrWholeReduce
 from hccl_executors.aicpu.reduce_star import StarReduce
@@ -29,6 +30,7 @@ from hccl_executors.aicpu.seats import (
     AnyChannelRank,
     Group,
     Seat,
+    cut,
     flat,
     flat_over,
     requests,
@@ -42,6 +44,7 @@ from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
     BaseExecutor,
     ChannelResources,
+    Mode,
     OpParam,
     RankView,
     Topology,
@@ -56,12 +59,19 @@ MESH, NHR = "level0:mesh", "level0:NA;level1:NHR"
 
 
 class OnAicpu(BaseExecutor):
-    """An executor of the Ascend 950."""
+    """An executor of the Ascend 950. `on_the_way` says that links reduce."""
 
     op: str
+    on_the_way: ClassVar[bool] = False
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        return require((topology.product.device == "950", "is an executor of the Ascend 950"))
+        reduces = op.reduce is None or topology.reduces_inline(op.dtype, op.reduce)
+        return require(
+            (topology.product.device == "950", "is an executor of the Ascend 950"),
+            (topology.size > 1, "exchanges data, which one rank does not"),
+            (op.mode is Mode.OP_BASE, "op-base mode only"),
+            (reduces or not self.on_the_way, "needs links that reduce this data type"),
+        )
 
 
 class Sole(OnAicpu):
@@ -77,8 +87,12 @@ class Sole(OnAicpu):
         return ChannelResources(
             channels=requests(self._group(rank), self.template),
             threads=self.template.threads(rank.size),
-            max_count=self._round_bytes(rank.ccl_bytes, rank.size) // op.unit,
+            max_count=self.round_count(op, rank),
         )
+
+    def round_count(self, op: OpParam, rank: RankView) -> int:
+        """Return the elements of one round."""
+        return self._round_bytes(rank.ccl_bytes, rank.size) // op.unit
 
     def orchestrate(self, op: OpParam, rank: AnyChannelRank) -> None:
         self.record(op, rank, seat(rank, self._group(rank), rank.threads, op.unit))
@@ -205,6 +219,7 @@ class AicpuAllReduceSoleMeshChunkTwoShot(SoleAllReduce):
     """AllReduce of large data in one server."""
 
     algorithm = MESH
+    on_the_way = True
     template = AllReduceInChunks()
     fidelity = _ar("mesh_1D_two_shot_mesh_chunk")
 
@@ -213,6 +228,7 @@ class AicpuAllReduceSoleNHR(SoleAllReduce):
     """AllReduce over all servers."""
 
     algorithm = NHR
+    on_the_way = True
     template = NhrAllReduce()
     fidelity = _ar("nhr")
 
@@ -227,6 +243,40 @@ class AicpuAllReduceSoleNHRAicpuReduce(SoleAllReduce):
     algorithm = NHR
     template = NhrWholeAllReduce()
     fidelity = _ar("aicpu_reduce_nhr")
+
+
+class AicpuAllReduceStrictOrderedMesh(SoleAllReduce):
+    """AllReduce of up to 8 ranks in the order of the ranks: a ReduceScatter into the first half of
+    the buffer by way of the second, and an AllGather from there.
+    """
+
+    algorithm = MESH
+    order = "rank"
+    template = ReduceScatterInOrder()
+    gather = MeshAllGather()
+    fidelity = like_ascend950(
+        "all_reduce/executor/ins_v2_all_reduce_order_preserved_executor",
+        "reduce_scatter/template/aicpu/ins_temp_reduce_scatter_order_preserved_level1",
+    )
+
+    def resources(self, op: OpParam, rank: RankView) -> ChannelResources:
+        """Both templates ask for channels of their own, and use the first ones."""
+        asked = super().resources(op, rank)
+        return replace(asked, channels=asked.channels * 2)
+
+    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
+        n, half = rank.size, rank.buffer[rank.ccl_bytes // 2 :]
+        sizes = rounded_down(int(rank.user_in.size), n, op.unit)
+        given, result = cut(rank.user_in, sizes), cut(rank.user_out, sizes)
+        total = rank.buffer.head(given[place.me].size)
+        self.template.run(place, given, total, half, op.unit)
+        starts = slots(rank.buffer, 0, n)
+        places = Chunks(starts.buffer, starts.offsets, result.sizes)
+        threads = rank.threads[: len(self.gather.threads(n))]
+        self.gather.run(place._replace(threads=threads), [total], [result], [places])
+
+    def round_count(self, op: OpParam, rank: RankView) -> int:
+        return rank.ccl_bytes // 2 // ALIGN * ALIGN // op.unit // rank.size * rank.size
 
 
 # ---- all_gather ----
@@ -279,6 +329,7 @@ class AicpuReduceScatterSoleMeshChunk(SoleReduceScatter):
     """ReduceScatter of large data in one server."""
 
     algorithm = MESH
+    on_the_way = True
     template = ReduceScatterInChunks()
     fidelity = _rs("mesh_1D_meshchunk")
 
@@ -287,6 +338,7 @@ class AicpuReduceScatterSoleNHR(SolePlacedReduceScatter):
     """ReduceScatter over all servers."""
 
     algorithm = NHR
+    on_the_way = True
     template = NhrReduceScatter()
     fidelity = _rs("nhr")
 
@@ -363,6 +415,7 @@ class AicpuReduceSoleNHR(SoleReduce):
     """Reduce over all servers."""
 
     algorithm = NHR
+    on_the_way = True
     template = NhrReduce()
     fidelity = like_ascend950(_RD, "reduce/template/aicpu/reduce_nhr")
 

@@ -35,8 +35,9 @@ READ = {
 
 @cache
 def golden_runs() -> list[Golden]:
-    """The golden runs of the newest release."""
-    return read_golden(RUNS / "cann-2026.08.jsonl.gz")[1]
+    """The golden runs of the newest release: of the classic executors, and of the Ascend 950's."""
+    found = [read_golden(RUNS / f"{name}-2026.08.jsonl.gz")[1] for name in ("cann", "ascend950")]
+    return [golden for runs in found for golden in runs]
 
 
 @cache
@@ -56,7 +57,7 @@ def sample() -> list[Golden]:
     """The smallest calls of every executor in every mode, and others drawn from all."""
     by_kind: dict[tuple[str, str], list[Golden]] = defaultdict(list)
     for golden in golden_runs():
-        by_kind[executor_of(golden), golden.answer.case["mode"]].append(golden)
+        by_kind[executor_of(golden), golden.answer.case.get("mode", "")].append(golden)
     found = [golden for runs in by_kind.values() for golden in sorted(runs, key=_order)[:FEW]]
     return [*found, *random.Random(27).sample(golden_runs(), SAMPLED)]
 
