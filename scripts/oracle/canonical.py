@@ -213,11 +213,17 @@ def _reduction(dtype: int, reduce: int) -> str:
 
 def _finished(streams: list[Stream]) -> list[Stream]:
     """Leave out what moves nothing, and name the notifies between streams."""
-    kept = [[e for e in events if e.size or e.notify or ":" in e.kind] for events in streams]
+    kept = [[e for e in events if _does(e)] for events in streams]
     kept = _named(kept)
     while kept and not kept[-1]:
         kept.pop()
     return kept
+
+
+def _does(event: Event) -> bool:
+    """Return whether a task does anything: memory copied to itself is where an op has one."""
+    onto_itself = event.kind == "local_copy" and event.source == event.target
+    return bool(event.size or event.notify or ":" in event.kind) and not onto_itself
 
 
 def _named(streams: list[Stream]) -> list[Stream]:

@@ -26,7 +26,8 @@ class OneShotAllReduce:
         """Reduce all inputs into `target`, in the order of the ranks after the own one."""
         places = slots(buffer, int(source.size), seat.n)
         seat.pre_sync()
-        seat.main.copy(target, source)
+        if not seat.in_place:
+            seat.main.copy(target, source)
         for d, thread in enumerate(seat.threads[1:], 1):
             channel = seat.channel((seat.me + d) % seat.n)
             send_recv_write(thread, channel, channel, [(places[seat.me], source)])

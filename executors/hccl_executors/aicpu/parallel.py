@@ -52,6 +52,8 @@ MESH, NHR = MeshAllGather(), NhrAllGather()
 INTRA, INTER = 0, 1
 BLOCK = 16 << 10
 """Bytes to which ReduceScatter's blocks of the buffer are cut (PARALLEL_DATA_ALIGN_SIZE)."""
+LEAST = 1 << 20
+"""The smallest buffer that HCCL makes; smaller ones are cut finer."""
 
 Work = Callable[[Seat], None] | None
 
@@ -63,7 +65,7 @@ class Shape(NamedTuple):
     n1: int
     unit: int
     buffer: int
-    count: int
+    elements: int
 
 
 class Parts(NamedTuple):
@@ -75,11 +77,11 @@ class Parts(NamedTuple):
 
 class TwoAxes(OnAicpu):
     """The machinery. `pairs` are the templates inside and between servers, one pair after the
-    other; `mesh_work` is the time of the mesh template in the built-in split: None halves.
+    other.
     """
 
     algorithm = "level0:mesh;level1:NHR"
-    pairs: ClassVar[tuple[tuple[Any, Any], ...]]
+    pairs: ClassVar[tuple[tuple[Any, ...], ...]]
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         found = super().suits(op, topology)
@@ -100,7 +102,7 @@ class TwoAxes(OnAicpu):
         return ChannelResources(
             channels=(*requests(inner, self.pairs[0][0]), *requests(outer, self.pairs[0][1])),
             threads=tuple(threads),
-            max_count=max(1, sum(rounds[0])) if rounds else None,
+            max_count=max(map(sum, rounds), default=0 if op.extent else None),
             first_rounds=tuple(map(sum, rounds)),
         )
 
@@ -120,9 +122,11 @@ class TwoAxes(OnAicpu):
 
     def schedule(self, shape: Shape) -> list[Parts]:
         """Return the parts of every round, as even as rounds can be."""
-        most, left = self.most(shape), shape.count
-        times = -(-shape.count // most)
-        found = []
+        most, left = self.most(shape), shape.elements
+        if most < 1:
+            return []
+        times = -(-shape.elements // most)
+        found: list[Parts] = []
         while left:
             remaining = max(times - len(found), 1)
             now = min(-(-left // remaining), most)
@@ -157,9 +161,9 @@ class TwoAxes(OnAicpu):
         """Return the elements of one round."""
         raise NotImplementedError
 
-    def run(self, rank: AnyChannelRank, unit: int, pair: int, *works: Work) -> None:
+    def run(self, rank: AnyChannelRank, op: OpParam, pair: int, *works: Work) -> None:
         """Run one stage: work inside servers and between them, on the threads of a pair."""
-        seats = self._seats(rank, unit, pair)
+        seats = self._seats(rank, op, pair)
         indices = [one[0] for one in self._asked(rank, pair)]
         for place, index in zip(seats, indices, strict=True):
             rank.main.post(place.main.notifies[index])
@@ -173,13 +177,13 @@ class TwoAxes(OnAicpu):
         sizes = level0(rank).size, level1(rank).size
         return [one.threads(n) for one, n in zip(self.pairs[pair], sizes, strict=True)]
 
-    def _seats(self, rank: AnyChannelRank, unit: int, pair: int) -> list[Seat]:
+    def _seats(self, rank: AnyChannelRank, op: OpParam, pair: int) -> list[Seat]:
         found, first = [], 1
         for axis, group in ((INTRA, level0(rank)), (INTER, level1(rank))):
             subs = [len(one[axis].threads(group.size)) - 1 for one in self.pairs]
             begin = first + len(self.pairs)
             threads = (rank.threads[first + pair], *rank.threads[begin : begin + subs[pair]])
-            found.append(seat(rank, group, threads, unit))
+            found.append(seat(rank, group, threads, op))
             first = begin + max(subs)
         return found
 
@@ -281,8 +285,8 @@ class TwoAxesAllGather(TwoAxes):
             places = _repeated(mesh, b, shape.n0, shape.n1)
             MESH.run(place, [target[inner.me] for target in targets], targets, places)
 
-        self.run(rank, op.unit, 0, intra0 if a else None, inter1 if b else None)
-        self.run(rank, op.unit, 0, intra1 if b else None, inter0 if a else None)
+        self.run(rank, op, 0, intra0 if a else None, inter1 if b else None)
+        self.run(rank, op, 0, intra1 if b else None, inter0 if a else None)
 
 
 def _repeated(region: Region, size: int, n: int, times: int) -> list[Chunks]:
@@ -306,7 +310,8 @@ class TwoAxesReduceScatter(TwoAxes):
         """
         r, n0, n1 = self.ratio(shape), shape.n0, shape.n1
         times = [ceil(r * n0 * n1), ceil((1 - r) * n0), ceil(r * n1), ceil((1 - r) * n1 * n0)]
-        block = shape.buffer // BLOCK // sum(times) * BLOCK
+        align = BLOCK if shape.buffer >= LEAST else ALIGN
+        block = shape.buffer // align // sum(times) * align
         return block, [block * sum(times[:k]) for k in range(4)]
 
     def stages(
@@ -337,8 +342,8 @@ class TwoAxesReduceScatter(TwoAxes):
             mine = slots(place_at(rank.buffer, at[3] + outer.me * b, b), b, n0, n1 * b)
             mesh.run(place, [mine], [rank.user_out[a:].head(b)], [rank.buffer[at[1] :]])
 
-        self.run(rank, op.unit, 0, intra0 if a else None, inter1 if b else None)
-        self.run(rank, op.unit, 0, intra1 if b else None, inter0 if a else None)
+        self.run(rank, op, 0, intra0 if a else None, inter1 if b else None)
+        self.run(rank, op, 0, intra1 if b else None, inter0 if a else None)
 
 
 class TwoAxesScatter(TwoAxes):
@@ -392,10 +397,8 @@ class TwoAxesScatter(TwoAxes):
             mesh.run(place, inside, [given], [rank.user_out[a:].head(b)], [places])
 
         with_root = outer.me == across, inner.me == inside
-        self.run(
-            rank, op.unit, 0, intra0 if with_root[0] else None, inter1 if with_root[1] else None
-        )
-        self.run(rank, op.unit, 0, intra1, inter0)
+        self.run(rank, op, 0, intra0 if with_root[0] else None, inter1 if with_root[1] else None)
+        self.run(rank, op, 0, intra1, inter0)
 
 
 class InPieces(TwoAxes):
@@ -470,12 +473,10 @@ class InPieces(TwoAxes):
 
         ins = [rank.user_in[begin:].head(size) for begin, size in zip(begins, sizes, strict=True)]
         outs = [self.output(rank, op, wholes[k], begins[k]) for k in (0, 1)]
-        self.run(rank, op.unit, 0, *(down(k, k, ins[k], wholes[k], first=True) for k in (0, 1)))
-        self.run(
-            rank, op.unit, 0, *(down(k, 1 - k, pieces[k], pieces[k], first=False) for k in (1, 0))
-        )
-        self.run(rank, op.unit, 1, *(up(1 - k, pieces[k], pieces[k]) for k in (1, 0)))
-        self.run(rank, op.unit, 1, *(up(k, wholes[k], outs[k]) for k in (0, 1)))
+        self.run(rank, op, 0, *(down(k, k, ins[k], wholes[k], first=True) for k in (0, 1)))
+        self.run(rank, op, 0, *(down(k, 1 - k, pieces[k], pieces[k], first=False) for k in (1, 0)))
+        self.run(rank, op, 1, *(up(1 - k, pieces[k], pieces[k]) for k in (1, 0)))
+        self.run(rank, op, 1, *(up(k, wholes[k], outs[k]) for k in (0, 1)))
 
 
 class TwoAxesAllReduce(InPieces):
@@ -483,13 +484,16 @@ class TwoAxesAllReduce(InPieces):
 
     op = "all_reduce"
     on_the_way = True
-    pairs = ((MeshReduceScatter(), NhrReduceScatter()), (MESH, NHR))
+    pairs: ClassVar[tuple[tuple[Any, ...], ...]] = (
+        (MeshReduceScatter(), NhrReduceScatter()),
+        (MESH, NHR),
+    )
     times = 2
 
     def most(self, shape: Shape) -> int:
         r = self.ratio(shape)
         share = float(max(np.float32(r / shape.n0), np.float32((1 - r) / shape.n1)))
-        bound = floor(min(TRANSFER // shape.unit, shape.count) / share)
+        bound = floor(min(TRANSFER // shape.unit, shape.elements) / share)
         return min(shape.buffer // shape.unit // self.times, bound)
 
     def bases(self, shape: Shape, sizes: tuple[int, int]) -> tuple[int, int]:
@@ -547,7 +551,7 @@ class TwoAxesBroadcast(TwoAxesAllReduce):
         return eighths(clos / (clos + mesh))
 
     def most(self, shape: Shape) -> int:
-        return min(super().most(shape), shape.count)
+        return min(super().most(shape), shape.elements)
 
     def split(self, shape: Shape, count: int) -> Parts:
         parts = TwoAxes.split(self, shape, count)
@@ -574,11 +578,6 @@ class TwoAxesBroadcast(TwoAxesAllReduce):
     def _root(self, op: OpParam, n0: int, axis: int) -> int:
         """Return the root's place on an axis."""
         return (op.root or 0) % n0 if axis == INTRA else (op.root or 0) // n0
-
-    def output(self, rank: AnyChannelRank, op: OpParam, whole: Region, begin: int) -> Region:
-        data = rank.user_in if rank.id == op.root else rank.user_out
-        found: Region = data[begin:].head(whole.size)
-        return found
 
 
 def _files(op: str, name: str) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from hccl_executors.aicpu.duplex import NOTIFIES
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.channels import Channel, ChannelRank, Thread
-from hccl_py.plugins.executor import ChannelRequest, RankView
+from hccl_py.plugins.executor import ChannelRequest, OpParam, RankView
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 AnyChannelRank: TypeAlias = ChannelRank[Any, Any]
@@ -77,6 +77,7 @@ class Seat(NamedTuple):
     n: int
     threads: Sequence[Thread]
     unit: int
+    in_place: bool
     to: Callable[[RankInt, int | None], Channel]
 
     def channel(self, peer: RankInt, layer: int | None = None) -> Channel:
@@ -146,13 +147,13 @@ def requests(group: Group, template: Template) -> tuple[ChannelRequest, ...]:
     )
 
 
-def seat(rank: AnyChannelRank, group: Group, threads: Sequence[Thread], unit: int) -> Seat:
+def seat(rank: AnyChannelRank, group: Group, threads: Sequence[Thread], op: OpParam) -> Seat:
     """Return the seat of a rank in a group."""
 
     def channel(index: RankInt, layer: int | None) -> Channel:
         return rank.channel(group.rank_at(index), layer=_layer(group, layer))
 
-    return Seat(group.me, group.size, threads, unit, channel)
+    return Seat(group.me, group.size, threads, op.unit, bool(op.in_place), channel)
 
 
 def _layer(group: Group, layer: int | None) -> int | None:

@@ -69,16 +69,20 @@ def levels(rank: RankView | AnyChannelRank) -> tuple[Group, Group, Group]:
 
 
 class InTurn(OnAicpu):
-    """The machinery. `templates` has those of every stage of the algorithm, one for each level."""
+    """The machinery. `templates` has those of every stage of the algorithm, one for each level;
+    `in_pod` executors know two levels.
+    """
 
     algorithm = "level0:mesh;level1:NHR;level2:NHR"
     templates: ClassVar[tuple[tuple[Any, ...], ...]]
+    in_pod: ClassVar[bool] = False
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         found = super().suits(op, topology)
         several = len(topology.servers) > 1 and topology.servers[0] > 1
         return found and require(
             (topology.is_even, "needs servers and superpods of equal size"),
+            (not self.in_pod or len(topology.superpods) == 1, "needs a single superpod"),
             (several, "needs several servers of several ranks"),
         )
 
@@ -100,7 +104,7 @@ class InTurn(OnAicpu):
         return ChannelResources(
             channels=tuple(channels),
             threads=self.threads(asked),
-            max_count=max(rounds, default=None),
+            max_count=max(rounds, default=0 if op.extent else None),
             first_rounds=tuple(rounds),
         )
 
@@ -111,7 +115,9 @@ class InTurn(OnAicpu):
     def schedule(self, op: OpParam, rank: RankView) -> list[int]:
         """Return the elements of every round: full ones, and the rest."""
         most, count = self.most(op, rank), op.extent
-        return [min(most, count - begin) for begin in range(0, count, max(most, 1))]
+        if most < 1:
+            return []
+        return [min(most, count - begin) for begin in range(0, count, most)]
 
     def most(self, op: OpParam, rank: RankView) -> int:
         """Return the elements of one round."""
@@ -121,7 +127,7 @@ class InTurn(OnAicpu):
         """Return the seats of a stage, None on levels of one rank."""
         groups = levels(rank)
         return [
-            seat(rank, group, rank.threads[: len(template.threads(group.size))], op.unit)
+            seat(rank, group, rank.threads[: len(template.threads(group.size))], op)
             if group.size > 1
             else None
             for template, group in zip(self.templates[stage], groups, strict=True)
@@ -245,7 +251,7 @@ class InTurnAllReduce(InTurn):
         """Rounds such that a rank's piece of one inside a server fits its slice of the buffer."""
         n0, most, left = levels(rank)[0].size, self.most(op, rank), op.extent
         fits, found = self.slice_bytes(op, rank) // op.unit, []
-        while left:
+        while left and most > 0:
             now = min(left, most)
             each, rest = divmod(now, n0)
             if left <= most and each + rest > fits and each:
@@ -360,7 +366,7 @@ class InTurnBroadcast(InTurn):
         for level, pieces in reversed(cuts):
             place = seats[level]
             assert place is not None
-            targets = pieces if level else cut(data, pieces.sizes[0].tolist())
+            targets = pieces if level else cut(rank.user_out, pieces.sizes[0].tolist())
             if pieces.sizes.sum() > 0:
                 self.run(1, level, place, [pieces[place.me]], [targets], [pieces])
 
@@ -408,10 +414,14 @@ class AicpuScatterSequenceMeshConcurNHRNHR(InTurnScatter):
 class AicpuAllGatherSequenceMeshConcurNHR(InTurnAllGather):
     """AllGather of large data over the servers of a superpod."""
 
+    algorithm = "level0:mesh;level1:NHR"
+    in_pod = True
     fidelity = _files("all_gather/executor/ins_v2_all_gather_sequence_executor_aicpu")
 
 
 class AicpuReduceScatterSequenceMeshConcurNHR(InTurnReduceScatter):
     """ReduceScatter of large data over the servers of a superpod."""
 
+    algorithm = "level0:mesh;level1:NHR"
+    in_pod = True
     fidelity = _files("reduce_scatter/executor/ins_v2_reduce_scatter_sequence_executor_aicpu")

@@ -76,7 +76,7 @@ class OnAicpu(BaseExecutor):
 
 class Sole(OnAicpu):
     """One template over all ranks. `most` bounds the bytes of a round beside the buffer, of which
-    `reserve` bytes are left alone.
+    `reserve` bytes are left alone where it has more: HCCL refuses smaller buffers.
     """
 
     template: ClassVar[Any]
@@ -95,7 +95,7 @@ class Sole(OnAicpu):
         return self._round_bytes(rank.ccl_bytes, rank.size) // op.unit
 
     def orchestrate(self, op: OpParam, rank: AnyChannelRank) -> None:
-        self.record(op, rank, seat(rank, self._group(rank), rank.threads, op.unit))
+        self.record(op, rank, seat(rank, self._group(rank), rank.threads, op))
 
     def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
         """Run the template on the memory that its op takes."""
@@ -107,8 +107,9 @@ class Sole(OnAicpu):
 
     def _round_bytes(self, ccl_bytes: int, n: int) -> int:
         """Return the bytes of a rank's part that one round takes."""
-        times = max(self.template.scratch(n), 1)
-        return min(self.most, (ccl_bytes - self.reserve) // times // ALIGN * ALIGN)
+        times: int = max(self.template.scratch(n), 1)
+        left = ccl_bytes - self.reserve if ccl_bytes > self.reserve else ccl_bytes
+        return min(self.most, left // times // ALIGN * ALIGN)
 
     def _slot(self, op: OpParam, rank: AnyChannelRank) -> int:
         """Return the bytes of a slot that holds any round: whole elements."""
@@ -150,12 +151,15 @@ class SolePlacedReduceScatter(SoleReduceScatter):
 
 
 class SoleBroadcast(Sole):
-    """Broadcast works in the user's one memory."""
+    """Broadcast: HCCL works in the user's one memory; here the root copies it where it has two."""
 
     op = "broadcast"
 
     def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
-        data = rank.user_in if place.me == op.root else rank.user_out
+        is_root = bool(place.me == op.root)
+        data = rank.user_in if is_root else rank.user_out
+        if is_root and not op.in_place:
+            rank.main.copy(rank.user_out, rank.user_in)
         self.template.run(place, op.root, data, rank.buffer, op.unit)
 
 
