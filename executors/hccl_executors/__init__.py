@@ -18,6 +18,7 @@ from hccl_executors import (
     single,
     stars,
 )
+from hccl_executors.aicpu import parallel, sequence, sole
 from hccl_executors.all_gather.mesh_opbase import AllGatherMeshOpbaseExecutor
 from hccl_executors.all_gather.small_count import AllGatherSmallCount
 from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
@@ -232,6 +233,52 @@ EXECUTORS: tuple[type[BaseExecutor], ...] = (
     # batch_send_recv
     BatchSendRecv,
     BatchSendRecvGroup,
+    # Ascend 950
+    sequence.AicpuAllGatherSequenceMeshConcurNHRNHR,
+    sequence.AicpuAllReduceSequenceMeshConcurNHRNHR,
+    sequence.AicpuReduceScatterSequenceMeshConcurNHRNHR,
+    sequence.AicpuReduceSequenceMesh1DNHRNHR,
+    sequence.AicpuBroadcastSequenceMesh1dNHRNHR,
+    sequence.AicpuScatterSequenceMeshConcurNHRNHR,
+    sequence.AicpuAllGatherSequenceMeshConcurNHR,
+    sequence.AicpuReduceScatterSequenceMeshConcurNHR,
+    parallel.AicpuAllGatherParallelMeshNHR,
+    parallel.AicpuReduceScatterParallelMeshNHR,
+    parallel.AicpuScatterParallelMeshNHR,
+    parallel.AicpuAllReduceParallelMeshNHR,
+    parallel.AicpuReduceParallelMeshNHR,
+    parallel.AicpuBroadcastParallelMeshNHR,
+    sole.AicpuAllReduceSoleMeshOneShot,
+    sole.AicpuAllReduceSoleMeshTwoShot,
+    sole.AicpuAllReduceSoleMeshChunkTwoShot,
+    sole.AicpuAllReduceSoleNHR,
+    sole.AicpuAllReduceSoleNHRTwoShotMultiLink,
+    sole.AicpuAllReduceSoleNHRAicpuReduce,
+    sole.AicpuAllReduceStrictOrderedMesh,
+    sole.AicpuAllGatherSoleMesh,
+    sole.AicpuAllGatherSoleNHR,
+    sole.AicpuAllGatherSoleNHRMultiLink,
+    sole.AicpuReduceScatterSoleMesh,
+    sole.AicpuReduceScatterSoleMeshChunk,
+    sole.AicpuReduceScatterSoleNHR,
+    sole.AicpuReduceScatterSoleNHRMultiLink,
+    sole.AicpuReduceScatterSoleNHRAicpuReduce,
+    sole.AicpuReduceScatterStrictOrderedMesh,
+    sole.AicpuBroadcastSoleMeshTwoShot,
+    sole.AicpuBroadcastSoleNHR,
+    sole.AicpuBroadcastSoleNHRTwoShotMultiLink,
+    sole.AicpuReduceSoleMesh,
+    sole.AicpuReduceSoleMeshTwoShot,
+    sole.AicpuReduceSoleNHR,
+    sole.AicpuReduceSoleNHRAicpuReduce,
+    sole.AicpuScatterSoleMesh,
+    sole.AicpuScatterSoleNHR,
+    sole.AicpuAllToAllSoleMesh,
+    sole.AicpuAllToAllSoleMeshSingleChannel,
+    sole.AicpuAllToAllVSoleMesh,
+    sole.AicpuAllToAllVCSoleMesh,
+    sole.AicpuReduceScatterVSoleMesh,
+    sole.AicpuAllGatherVSoleMesh,
 )
 
 attach_proofs(EXECUTORS)

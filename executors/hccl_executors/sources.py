@@ -34,6 +34,14 @@ def newest(*names: str) -> tuple[SourceFile, ...]:
     return tuple(SourceFile("libochao-huawei/hcomm", "8958adb", file) for file in found)
 
 
+def like_ascend950(*paths: str) -> Fidelity:
+    """Declare that an executor does the same as these files of the Ascend 950, as of August 2026;
+    paths begin in the folder of all ops.
+    """
+    files = (f"src/ops/{path}.cc" for path in paths)
+    return same(*(SourceFile("hicann/hccl", "09300b7", file) for file in files))
+
+
 def like_april(*names: str) -> Fidelity:
     """Declare that an executor does the same as these files of April 2026."""
     return same(*april(*names))

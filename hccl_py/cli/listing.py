@@ -128,7 +128,7 @@ _SHAPES = {
     "dies": "two dies to a package, linked by a switch, servers joined to superpods",
     "8p": "two full meshes of four",
     "pcie": "linked by PCIe",
-    "clos": "linked as a full mesh, servers joined by a Clos network",
+    "clos": "rows and columns linked as full meshes, servers joined by a Clos network",
 }
 
 

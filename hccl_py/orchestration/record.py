@@ -248,9 +248,7 @@ def _first_rounds(
     requests: Sequence[RankRequest[ResourceRequest | ChannelResources]], executor: Executor
 ) -> tuple[int, ...]:
     """Return the elements of the first rounds; all ranks must name the same."""
-    named = {
-        r.request.first_rounds if isinstance(r.request, ResourceRequest) else () for r in requests
-    }
+    named = {r.request.first_rounds for r in requests}
     if len(named) > 1:
         raise OrchestrationError(
             f"{executor_name(executor)}: ranks name {len(named)} different first_rounds.",

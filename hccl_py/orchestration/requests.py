@@ -36,8 +36,6 @@ def checked_request(request: object) -> ResourceRequest | ChannelResources:
             "Return a ResourceRequest, or ChannelResources.",
         )
     _check_list(request.planes, "planes", "Give a tuple, also of one: planes=(PlaneRequest(...),).")
-    hint = "Give the elements of each of the first rounds: first_rounds=(100, 200)."
-    _check_list(request.first_rounds, "first_rounds", hint)
     numbers = {field: _number(getattr(request, field), field) for field in MOST}
     return ResourceRequest(
         planes=tuple(_checked_plane(plane) for plane in request.planes),
@@ -45,11 +43,14 @@ def checked_request(request: object) -> ResourceRequest | ChannelResources:
         notifies=numbers["notifies"],
         scratch_bytes=numbers["scratch_bytes"] or 0,
         max_count=numbers["max_count"],
-        first_rounds=tuple(
-            _whole(count, "the elements of a round", MOST["max_count"])
-            for count in request.first_rounds
-        ),
+        first_rounds=_rounds(request.first_rounds),
     )
+
+
+def _rounds(counts: Any) -> tuple[int, ...]:
+    hint = "Give the elements of each of the first rounds: first_rounds=(100, 200)."
+    _check_list(counts, "first_rounds", hint)
+    return tuple(_whole(count, "the elements of a round", MOST["max_count"]) for count in counts)
 
 
 def _check_list(value: object, field: str, hint: str) -> None:
@@ -70,7 +71,8 @@ def _checked_channels(request: ChannelResources) -> ChannelResources:
             "Give the notifies of the main thread, then those of every worker: threads=(3, 1, 1).",
         )
     channels = tuple(_checked_channel(channel) for channel in request.channels)
-    return ChannelResources(channels, threads, _number(request.max_count, "max_count"))
+    most, first = _number(request.max_count, "max_count"), _rounds(request.first_rounds)
+    return ChannelResources(channels, threads, most, first)
 
 
 def _checked_channel(channel: object) -> ChannelRequest:

@@ -92,6 +92,7 @@ class ChannelResources:
     channels: tuple[ChannelRequest, ...] = ()
     threads: tuple[int, ...] = (0,)
     max_count: int | None = None
+    first_rounds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

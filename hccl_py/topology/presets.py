@@ -229,7 +229,8 @@ PRESETS = {
     )
 }
 
-SELECTED_FOR = tuple(name for name in PRESETS if name not in (_950.name, _BOX16.name))
-"""The products that sweeps draw from: on an Ascend 950 authors write custom ops, and executors see
-Box16 as servers of A2.
-"""
+SWEPT = tuple(name for name in PRESETS if name != _BOX16.name)
+"""The products that sweeps draw from: executors see Box16 as servers of A2."""
+
+SELECTED_FOR = tuple(name for name in SWEPT if name != _950.name)
+"""Those of the classic executors, for which HCCL's rules choose among them."""

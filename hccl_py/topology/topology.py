@@ -242,7 +242,10 @@ class Topology:
         """The number of every rank's group: SDMA reaches those of the same group, RDMA the others.
 
         A group is a superpod, a server, or what RoCE leaves of a server: it can only replace PCIe.
+        Where a Clos network joins servers, UB reaches all ranks, of other superpods, too.
         """
+        if self.product.shape == "clos":
+            return np.zeros(self.size, np.int64)
         if self.joins_servers:
             return self.superpod
         if self.intra_roce and self.product.shape == "pcie":

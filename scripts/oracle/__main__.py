@@ -77,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     renew.add_argument("file", type=Path)
     renew.add_argument("--source", required=True, help="repository@commit that the driver runs")
     renew.add_argument("--driver")
+    renew.add_argument("--answers", type=Path, help="answers of a driver instead of asking it")
     renew.set_defaults(run=_renew)
     select = commands.add_parser("select")
     select.add_argument("--number", type=int, default=100, help="calls drawn, 100 by default")
@@ -107,11 +108,13 @@ def _build(options: argparse.Namespace) -> None:
 
 
 def _renew(options: argparse.Namespace) -> None:
-    cases = [case for part in PARTS for case in part()]
-    answers = ask(cases, driver_of(options.driver))
+    if options.answers:
+        answers = map(answer_of, _lines(options.answers, 1))
+    else:
+        answers = ask((case for part in PARTS for case in part()), driver_of(options.driver))
     kept = (answer for answer in answers if task_count(answer) <= MOST_TASKS)
     count = write_golden(options.file, options.source, kept)
-    _say(f"{count} of {len(cases)} calls: {options.file}")
+    _say(f"{count} calls: {options.file}")
 
 
 def _select(options: argparse.Namespace) -> None:

@@ -19,6 +19,7 @@ from hccl_py.call.config import Config
 from hccl_py.communicator.planning import Planner
 from hccl_py.plugins.discovery import installed_executors
 from hccl_py.topology import PRESETS, Topology
+from hccl_py.topology.presets import Product
 
 Case: TypeAlias = Mapping[str, Any]
 
@@ -27,6 +28,7 @@ PRODUCTS = {
     "910_93": "atlas-900-a3",
     "910A": "atlas-800-9000",
     "310P3": "300i-duo",
+    "950": "ascend950",
 }
 """The preset of each device that the driver knows."""
 
@@ -100,6 +102,8 @@ def topology_of(case: Case) -> Topology:
     pods = servers_of(case)
     is_box = case["product"] == "910B" and max(map(max, pods)) > MODULE
     product = PRESETS[BOX16 if is_box else PRODUCTS[case["product"]]]
+    if "topo" in case and case["product"] == "950":
+        return _placed(product, case["topo"])
     is_a3 = product.superpod_servers > 0
     product = dataclasses.replace(
         product,
@@ -111,6 +115,15 @@ def topology_of(case: Case) -> Topology:
         return Topology(product, tuple(servers), tuple(map(len, pods)) if is_a3 else None)
     modules = [(host, m) for host, size in enumerate(servers) for m in (MODULE, size - MODULE) if m]
     return Topology(product, tuple(m for _, m in modules), hosts=tuple(host for host, _ in modules))
+
+
+def _placed(product: Product, pods: Sequence[Sequence[Sequence[int]]]) -> Topology:
+    """Return the topology of devices that a case names: their places in a grid tell."""
+    servers = [(pod, devices) for pod, members in enumerate(pods) for devices in members]
+    places = [
+        (number, device, pod) for number, (pod, devices) in enumerate(servers) for device in devices
+    ]
+    return Topology.placed(product, *map(list, zip(*places, strict=True)))
 
 
 def planner_of(case: Case, ruleset: str) -> Planner:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from hccl_py.enums import DataType, LinkKind, ReduceOp, TaskKind
 from hccl_py.program.program import Program
+from hccl_py.program.transports import turns_of
 
 
 class Event(NamedTuple):
@@ -71,8 +72,64 @@ def run_of_tasks(tasks: Sequence[Sequence[Sequence[Sequence[Any]]]]) -> Run:
     return [_finished([[_event(task) for task in stream] for stream in rank]) for rank in tasks]
 
 
+def run_of_threads(
+    tasks: Sequence[Sequence[Sequence[Sequence[Any]]]], asked: Sequence[Mapping[str, Any]]
+) -> Run:
+    """Return the run of an answer of `pub`, given the resources of every rank: the host's stream
+    and its two notifies with main are left out, and notifies of channels numbered by channel.
+    """
+    ends = [_ChannelEnds.of(rank, one) for rank, one in zip(tasks, asked, strict=True)]
+    run = []
+    for number, rank in enumerate(tasks):
+        found = []
+        for stream in (rank[1][1:-1], *rank[2:]):
+            found.append([])
+            for task in stream:
+                if task[0] in ("post", "wait"):
+                    owner = ends[task[1] if task[0] == "post" else number]
+                    task = [*task[:3], *owner.notify(task[3])]
+                found[-1].append(_event(task))
+        run.append(_finished(found))
+    return run
+
+
+class _ChannelEnds(NamedTuple):
+    """The number of a rank's first notify of a channel, and of every channel how many there are to
+    the same peer before it.
+    """
+
+    first: int
+    turns: list[int]
+
+    @classmethod
+    def of(
+        cls, streams: Sequence[Sequence[Sequence[Any]]], asked: Mapping[str, Any]
+    ) -> _ChannelEnds:
+        """Notifies are numbered in the order of requests: threads, host and main, channels."""
+        threads = sum(many * notifies for _, many, notifies in asked.get("threads", ()))
+        peers = [peer for _, peer, _, _ in asked.get("channels", ())]
+        turns = [peers[:place].count(peer) for place, peer in enumerate(peers)]
+        return cls(streams[0][1][1] + threads + 3, turns)
+
+    def notify(self, number: int) -> tuple[int, int]:
+        """Return the turn of a notify's channel, and its number there."""
+        channel, index = divmod(number - self.first, NOTIFIES)
+        return self.turns[channel], index
+
+
+NOTIFIES = 3
+"""Notifies of a channel."""
+
+
+def channel_notify(turn: int, index: int) -> str:
+    """Name a notify of a pair's channel: its number, and of several channels which one."""
+    return f"notify {index}" + (f" of channel {turn}" if turn else "")
+
+
 def _event(task: Sequence[Any]) -> Event:
     kind = task[0]
+    if kind in ("post", "wait") and len(task) == 5:
+        return Event(kind, task[1], task[2], channel_notify(task[3], task[4]))
     if kind in ("local_post", "local_wait"):
         return Event(kind, notify=str(task[1]))
     if kind in ("post", "wait"):
@@ -102,6 +159,8 @@ def run_of_program(program: Program) -> Run:
     tasks, transports = program.tasks, program.transports
     slots, number = program.local_notifies.slots, transports.cells
     links = [LinkKind(kind).name for kind in transports.kind.tolist()]
+    on_channels = "CCL" in program.buffers
+    turns = turns_of(transports.plane * 0, transports.rank, transports.peer).tolist()
     buffers = [_BUFFERS.get(name, name) for name in program.buffers]
     if program.op.name == "broadcast":
         buffers = [buffer if buffer != "OUTPUT" else "INPUT" for buffer in buffers]
@@ -125,6 +184,8 @@ def run_of_program(program: Program) -> Run:
                 word = "post" if kind == TaskKind.NOTIFY_POST else "wait"
                 if cell < number:
                     name = transports.name_of(cell % transports.stride)
+                    if on_channels:
+                        name = channel_notify(turns[end], cell % transports.stride)
                     event = Event(word, peer, link, name)
                 else:
                     event = Event(f"local_{word}", notify=str(slots[(cell - number) % len(slots)]))
@@ -152,11 +213,17 @@ def _reduction(dtype: int, reduce: int) -> str:
 
 def _finished(streams: list[Stream]) -> list[Stream]:
     """Leave out what moves nothing, and name the notifies between streams."""
-    kept = [[e for e in events if e.size or e.notify or ":" in e.kind] for events in streams]
+    kept = [[e for e in events if _does(e)] for events in streams]
     kept = _named(kept)
     while kept and not kept[-1]:
         kept.pop()
     return kept
+
+
+def _does(event: Event) -> bool:
+    """Return whether a task does anything: memory copied to itself is where an op has one."""
+    onto_itself = event.kind == "local_copy" and event.source == event.target
+    return bool(event.size or event.notify or ":" in event.kind) and not onto_itself
 
 
 def _named(streams: list[Stream]) -> list[Stream]:

@@ -10,8 +10,9 @@ from typing import Any
 
 from hccl_py.errors import HcclError
 from hccl_py.plugins.fidelity import Fidelity
+from hccl_py.program.program import Program
 from hccl_py.selection.answer import Selection
-from scripts.oracle.asking import Answer, Request
+from scripts.oracle.asking import ON_THREADS, REQUESTED, Answer, Request, request_on_threads
 from scripts.oracle.calls import GROUP, Case, parameters_of, planner_of
 from scripts.oracle.canonical import CLOSENESS, Event, Run, run_of_program, seen
 
@@ -53,14 +54,28 @@ def recorded_here(case: Case, answer: Answer, ruleset: str = RULESET) -> Here:
         program = planner.plan(op, forced, levels).program
     except HcclError as error:
         return Here(selection, error=str(error).replace("\n", " "))
-    declared = program.declared
-    requests = zip(
-        declared.sub_streams.tolist(),
-        declared.notifies.tolist(),
-        declared.scratch_bytes.tolist(),
-        strict=True,
+    return Here(selection, run_of_program(program), _requests_of(program))
+
+
+def _requests_of(program: Program) -> tuple[Request, ...]:
+    """Return what every rank of a program asks for."""
+    declared, transports = program.declared, program.transports
+    if "CCL" not in program.buffers:
+        columns = (declared.sub_streams, declared.notifies, declared.scratch_bytes)
+        return tuple(zip(*(column.tolist() for column in columns), strict=True))
+    channels: list[list[tuple[int, int]]] = [[] for _ in range(program.ranks)]
+    ends = (transports.rank, transports.peer, transports.notifies)
+    for rank, peer, notifies in zip(*(column.tolist() for column in ends), strict=True):
+        channels[rank].append((peer, notifies))
+    threads = (
+        row[: subs + 1]
+        for row, subs in zip(
+            declared.local_notifies.tolist(), declared.sub_streams.tolist(), strict=True
+        )
     )
-    return Here(selection, run_of_program(program), tuple(requests))
+    return tuple(
+        request_on_threads(row, sorted(asked)) for row, asked in zip(threads, channels, strict=True)
+    )
 
 
 def _levels(choices: Mapping[str, tuple[str, ...]], answer: Answer) -> dict[str, str]:
@@ -127,22 +142,23 @@ def verdict(answer: Answer, here: Here, closeness: str | None) -> Verdict:
 
 def _choice(answer: Answer, here: Here) -> str:
     selected = here.selection
-    hccl_refuses = not answer.executors
+    hccl_refuses, is_forced = not answer.executors, "alg" in answer.case
     if selected is None:
         return "both refuse" if hccl_refuses else "refused here"
-    refused_here = not selected.hccl_executor
+    on_threads = answer.case["product"] == ON_THREADS
+    refused_here = not (selected.executor if on_threads and is_forced else selected.hccl_executor)
     if hccl_refuses or refused_here:
         if hccl_refuses and refused_here:
             return "both refuse"
         return "HCCL refuses" if hccl_refuses else "refused here"
-    wanted = selected.executor if "alg" in answer.case else selected.hccl_executor
+    wanted = selected.executor if is_forced else selected.hccl_executor
     return "same" if wanted in answer.executors else "different"
 
 
 def _unequal(answer: Answer, here: Here) -> tuple[str, ...]:
-    names = ("streams", "notifies", "scratch")
     if not answer.requests or not here.requests:
         return ()
+    names = REQUESTED[len(here.requests[0])]
     mine, theirs = zip(*here.requests, strict=True), zip(*answer.requests, strict=True)
     return tuple(
         name for name, own, wanted in zip(names, mine, theirs, strict=True) if own != wanted

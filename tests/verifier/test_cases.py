@@ -19,7 +19,7 @@ from hccl_py.errors import HcclError, NotSupportedError, ParameterError, PluginE
 from hccl_py.operators import make_operator
 from hccl_py.plugins.executor import Executor, OpParam, RankView, ResourceRequest, Topology, ops_of
 from hccl_py.topology import PRESETS
-from hccl_py.topology.presets import SELECTED_FOR
+from hccl_py.topology.presets import SWEPT
 from hccl_py.verifier.sweeps.cases import LARGE_CCL, SMALL_CCL, Case, Cases
 from hccl_py.verifier.sweeps.covering import Row, covering, pairs_of
 from hccl_py.verifier.sweeps.rounds import elements_per_round
@@ -81,7 +81,7 @@ def test_layouts_have_all_links_and_uneven_servers() -> None:
     space = space_of(AllGatherComm(), Cases())
     servers = {case.topology.servers for case in space.cases}
     assert servers >= {(1, 1), (2, 2, 2), (4, 4), (3, 2)}
-    assert {case.topology.product.name for case in space.cases} == set(SELECTED_FOR)
+    assert {case.topology.product.name for case in space.cases} == set(SWEPT)
     assert {case.op.mode for case in space.cases} == set(Mode)
 
 

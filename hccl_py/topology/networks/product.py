@@ -6,7 +6,7 @@
     8p     two groups of four, each fully linked by HCCS, and device i with i + 4
     pcie   every device by PCIe to the switch of its server; so do devices of a mesh whose host has
            several modules, to those of the other ones
-    clos   every pair of a server by a link of its own
+    clos   every pair of a row or a column of a server's grid by a link of its own
 
 Every device has a RoCE port to one switch that never blocks; with `clos` it is a port to the Clos
 network of all servers, which SDMA goes over, too: between servers always, inside a server where a
@@ -35,6 +35,7 @@ from hccl_py.topology.networks.network import (
     Routes,
 )
 from hccl_py.topology.networks.paths import Visited, around, ends, times, with_taken
+from hccl_py.topology.placement import MAX_DEVICE_ID
 from hccl_py.topology.topology import Topology
 from hccl_py.values import Floats, IntArray
 
@@ -80,6 +81,9 @@ class ProductNetwork(Network):
         found = np.full(len(source), PCIE if self.shape == "pcie" else HCCS, np.int8)
         together = t.server[source] == t.server[target]
         if self.shape == "clos":
+            row = t.product.row or MAX_DEVICE_ID
+            a, b = t.device_id[source], t.device_id[target]
+            together &= (a // row == b // row) | (a % row == b % row)
             found[~together] = ROCE
         elif self._has_pcie:
             found[~together] = PCIE

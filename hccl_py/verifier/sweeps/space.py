@@ -33,7 +33,7 @@ from hccl_py.plugins.executor import (
     ops_of,
     with_levels,
 )
-from hccl_py.topology.presets import PRESETS, SELECTED_FOR
+from hccl_py.topology.presets import PRESETS, SWEPT
 from hccl_py.topology.topology import Topology
 from hccl_py.verifier.sweeps.amounts import amounts_of
 from hccl_py.verifier.sweeps.cases import LARGE_CCL, Case, Cases
@@ -96,7 +96,7 @@ class _Selector:
         self._executor = executor
         self._narrowed = cases
         self._operator = make_operator(op)
-        self._presets = (cases.topology,) if cases.topology else SELECTED_FOR
+        self._presets = (cases.topology,) if cases.topology else SWEPT
         self._layouts: tuple[ServerLayout | Topology, ...]
         if self._presets[0] in PRESETS:
             self._layouts = layouts_of(cases, self._presets)

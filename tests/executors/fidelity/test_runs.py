@@ -39,8 +39,8 @@ def source_and_runs() -> tuple[str, list[Golden]]:
 
 
 def golden_runs() -> list[Golden]:
-    """The golden runs of the newest release."""
-    return source_and_runs()[1]
+    """The golden runs of the newest release: of the classic executors, and of the Ascend 950's."""
+    return [*source_and_runs()[1], *read_golden(RUNS / "ascend950-2026.08.jsonl.gz")[1]]
 
 
 @cache
@@ -66,7 +66,7 @@ def sample() -> list[Golden]:
     """The smallest calls of every executor in every mode, and others drawn from all."""
     by_kind: dict[tuple[str, str], list[Golden]] = defaultdict(list)
     for golden in golden_runs():
-        by_kind[executor_of(golden.answer), golden.answer.case["mode"]].append(golden)
+        by_kind[executor_of(golden.answer), golden.answer.case.get("mode", "")].append(golden)
     found = [golden for runs in by_kind.values() for golden in sorted(runs, key=_order)[:FEW]]
     return [*found, *random.Random(27).sample(golden_runs(), SAMPLED)]
 

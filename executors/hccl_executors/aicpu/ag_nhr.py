@@ -1,0 +1,84 @@
+"""AllGather by NHR in the HCCL buffer; what the last step brings is read straight to the output.
+
+HCCL: InsTempAllGatherNHR. A second thread copies what has come before to the output meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hccl_executors.aicpu import nhr_steps
+from hccl_executors.aicpu.duplex import send_recv_read, send_recv_write
+from hccl_executors.aicpu.seats import Seat, copy
+from hccl_py.enums import ChannelBuffer
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.orchestration.channels import Thread
+from hccl_py.values import RankInt
+
+START_COPY = 1
+"""The notify by which the second thread begins to copy; by 0 it begins and ends."""
+
+
+class NhrAllGather:
+    """The template on two threads. In a Broadcast, whose output is the input, the last step writes
+    as all others: `reads` is false.
+    """
+
+    def __init__(self, *, reads: bool = True) -> None:
+        self.reads = reads
+
+    def distances(self, n: int) -> Iterator[int]:
+        return nhr_steps.distances(n)
+
+    def threads(self, n: int) -> tuple[int, ...]:
+        return (1, 2)
+
+    def scratch(self, n: int) -> int:
+        return n
+
+    def run(
+        self,
+        seat: Seat,
+        sources: Sequence[Region],
+        targets: Sequence[Chunks],
+        places: Sequence[Chunks],
+    ) -> None:
+        """Gather every one of `sources` into the same one of `targets`, by way of `places`."""
+        seat.pre_sync()
+        for source, place in zip(sources, places, strict=True):
+            copy(seat.main, place[seat.me], source)
+        steps = list(nhr_steps.gather_steps(seat.me, seat.n))
+        leaves_buffer = self.reads and targets[0].buffer != ChannelBuffer.CCL
+        reads = leaves_buffer and bool(steps) and len(steps[-1].sent) > 1
+        lies_there = leaves_buffer and sources[0].buffer == targets[0].buffer
+        left_out = [seat.me] if lies_there else []
+        for step in steps[: len(steps) - reads]:
+            moves = [(place[i], place[i]) for place in places for i in step.sent]
+            send_recv_write(seat.main, seat.channel(step.to), seat.channel(step.source), moves)
+        if reads:
+            last, helper = steps[-1], seat.threads[1]
+            seat.pre_sync(START_COPY)
+            self._copy_out(seat, helper, targets, places, [*last.received, *left_out])
+            moves = [
+                (target[i], place[i])
+                for target, place in zip(targets, places, strict=True)
+                for i in last.received
+            ]
+            tx, rx = seat.channel(last.to), seat.channel(last.source)
+            send_recv_read(seat.main, tx, rx, moves)
+        else:
+            self._copy_out(seat, seat.main, targets, places, left_out)
+        seat.post_sync()
+
+    def _copy_out(
+        self,
+        seat: Seat,
+        thread: Thread,
+        targets: Sequence[Chunks],
+        places: Sequence[Chunks],
+        left_out: Sequence[RankInt],
+    ) -> None:
+        for target, place in zip(targets, places, strict=True):
+            for i in range(seat.n):
+                if not any(i == left for left in left_out):
+                    copy(thread, target[i], place[i])

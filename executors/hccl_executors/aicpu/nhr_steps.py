@@ -1,0 +1,50 @@
+"""Steps of NHR, the non-uniform hierarchical ring: ceil(log2 n) exchanges among n ranks.
+
+In a step at distance d a rank sends (n - 1 + d) // 2d slices, two distances apart: while reducing
+to the rank before it (d = 1, 2, 4, ...), while gathering to the one after it (d = ..., 4, 2, 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hccl_py.values import RankInt
+
+
+class Step(NamedTuple):
+    """The ranks to send to and to receive from, and the slices to send and to receive."""
+
+    to: RankInt
+    source: RankInt
+    sent: list[RankInt]
+    received: list[RankInt]
+
+
+def distances(n: int) -> Iterator[int]:
+    """Yield the distances between ranks that exchange, both ways."""
+    powers = [1 << k for k in range(rounds(n))]
+    yield from sorted({*powers, *(n - d for d in powers)})
+
+
+def rounds(n: int) -> int:
+    """Return the number of steps."""
+    return (n - 1).bit_length()
+
+
+def reduce_steps(me: RankInt, n: int) -> Iterator[Step]:
+    """Yield the steps after which every rank has the sum of its own slice."""
+    for d in (1 << s for s in range(rounds(n))):
+        to = (me - d) % n
+        yield Step(to, (me + d) % n, _slices(to, n, d), _slices(me, n, d))
+
+
+def gather_steps(me: RankInt, n: int) -> Iterator[Step]:
+    """Yield the steps after which every rank has all slices, from its own."""
+    for d in (1 << s for s in reversed(range(rounds(n)))):
+        source = (me - d) % n
+        yield Step((me + d) % n, source, _slices(me, n, d), _slices(source, n, d))
+
+
+def _slices(first: RankInt, n: int, d: int) -> list[RankInt]:
+    return [(first - 2 * d * i) % n for i in range((n - 1 + d) // (2 * d))]

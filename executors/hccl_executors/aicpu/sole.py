@@ -1,0 +1,508 @@
+"""Executors that run one template over all ranks, in rounds through the HCCL buffer.
+
+HCCL: Ins...SoleExecutor. A row has the template, the bytes of one round, and its source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from hccl_executors.aicpu.a2a_pairs import PairsOfRanks
+from hccl_executors.aicpu.ag_mesh import MeshAllGather
+from hccl_executors.aicpu.ag_nhr import NhrAllGather
+from hccl_executors.aicpu.ar_chunks import AllReduceInChunks
+from hccl_executors.aicpu.ar_nhr import NhrAllReduce, NhrWholeAllReduce
+from hccl_executors.aicpu.ar_one_shot import OneShotAllReduce
+from hccl_executors.aicpu.ar_two_shot import TwoShotAllReduce, rounded_down
+from hccl_executors.aicpu.bcast_mesh import TwoShotBroadcast
+from hccl_executors.aicpu.reduce_nhr import NhrReduce, NhrWholeReduce
+from hccl_executors.aicpu.reduce_star import StarReduce
+from hccl_executors.aicpu.reduce_two_shot import TwoShotReduce
+from hccl_executors.aicpu.rs_chunks import ReduceScatterInChunks
+from hccl_executors.aicpu.rs_in_order import ReduceScatterInOrder
+from hccl_executors.aicpu.rs_mesh import MeshReduceScatter
+from hccl_executors.aicpu.rs_nhr import NhrReduceScatter
+from hccl_executors.aicpu.rs_nhr_whole import NhrWholeReduceScatter
+from hccl_executors.aicpu.scatter_mesh import MeshScatter
+from hccl_executors.aicpu.seats import (
+    ALIGN,
+    AnyChannelRank,
+    Group,
+    Seat,
+    cut,
+    flat,
+    flat_over,
+    requests,
+    seat,
+    slots,
+)
+from hccl_executors.aicpu.tree_nhr import NhrBroadcast, NhrScatter
+from hccl_executors.aicpu.v_mesh import MeshAllGatherV, MeshReduceScatterV
+from hccl_executors.sources import like_ascend950
+from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.executor import (
+    BaseExecutor,
+    ChannelResources,
+    Mode,
+    OpParam,
+    RankView,
+    Topology,
+    Unsuitable,
+    require,
+)
+
+TRANSFER = 256 << 20
+"""Bytes that one transfer takes at most (UB_MAX_DATA_SIZE)."""
+
+MESH, NHR = "level0:mesh", "level0:NA;level1:NHR"
+
+
+class OnAicpu(BaseExecutor):
+    """An executor of the Ascend 950. `on_the_way` says that links reduce."""
+
+    op: str
+    on_the_way: ClassVar[bool] = False
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        reduces = op.reduce is None or topology.reduces_inline(op.dtype, op.reduce)
+        return require(
+            (topology.product.device == "950", "is an executor of the Ascend 950"),
+            (topology.size > 1, "exchanges data, which one rank does not"),
+            (op.mode is Mode.OP_BASE, "op-base mode only"),
+            (reduces or not self.on_the_way, "needs links that reduce this data type"),
+        )
+
+
+class Sole(OnAicpu):
+    """One template over all ranks. `most` bounds the bytes of a round beside the buffer, of which
+    `reserve` bytes are left alone where it has more: HCCL refuses smaller buffers.
+    """
+
+    template: ClassVar[Any]
+    most: ClassVar[int] = TRANSFER
+    reserve: ClassVar[int] = 0
+
+    def resources(self, op: OpParam, rank: RankView) -> ChannelResources:
+        return ChannelResources(
+            channels=requests(self._group(rank), self.template),
+            threads=self.template.threads(rank.size),
+            max_count=self.round_count(op, rank),
+        )
+
+    def round_count(self, op: OpParam, rank: RankView) -> int:
+        """Return the elements of one round."""
+        return self._round_bytes(rank.ccl_bytes, rank.size) // op.unit
+
+    def orchestrate(self, op: OpParam, rank: AnyChannelRank) -> None:
+        self.record(op, rank, seat(rank, self._group(rank), rank.threads, op))
+
+    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
+        """Run the template on the memory that its op takes."""
+        buffer = rank.buffer
+        self.template.run(place, rank.user_in, rank.user_out, buffer, op.unit)
+
+    def _group(self, rank: RankView | AnyChannelRank) -> Group:
+        return flat_over(rank) if "NHR" in self.algorithm else flat(rank)
+
+    def _round_bytes(self, ccl_bytes: int, n: int) -> int:
+        """Return the bytes of a rank's part that one round takes."""
+        times: int = max(self.template.scratch(n), 1)
+        left = ccl_bytes - self.reserve if ccl_bytes > self.reserve else ccl_bytes
+        return min(self.most, left // times // ALIGN * ALIGN)
+
+    def _slot(self, op: OpParam, rank: AnyChannelRank) -> int:
+        """Return the bytes of a slot that holds any round: whole elements."""
+        return self._round_bytes(rank.ccl_bytes, rank.size) // op.unit * op.unit
+
+
+class SoleAllReduce(Sole):
+    """AllReduce takes any size in one transfer."""
+
+    op = "all_reduce"
+    most = 1 << 62
+
+
+class SoleAllGather(Sole):
+    """AllGather by a template that also serves parts of the ranks."""
+
+    op = "all_gather"
+
+    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
+        places = slots(rank.buffer, int(rank.user_in.size), rank.size)
+        self.template.run(place, [rank.user_in], [rank.user_out], [places])
+
+
+class SoleReduceScatter(Sole):
+    """ReduceScatter leaves 1 MB of the buffer alone."""
+
+    op = "reduce_scatter"
+    reserve = 1 << 20
+
+
+class SolePlacedReduceScatter(SoleReduceScatter):
+    """ReduceScatter by a template that also serves parts of the ranks."""
+
+    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
+        self.template.run(place, [rank.user_in], [rank.user_out], [self.places(rank)])
+
+    def places(self, rank: AnyChannelRank) -> Region | Chunks:
+        return slots(rank.buffer, int(rank.user_out.size), rank.size)
+
+
+class SoleBroadcast(Sole):
+    """Broadcast: HCCL works in the user's one memory; here the root copies it where it has two."""
+
+    op = "broadcast"
+
+    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
+        is_root = bool(place.me == op.root)
+        data = rank.user_in if is_root else rank.user_out
+        if is_root and not op.in_place:
+            rank.main.copy(rank.user_out, rank.user_in)
+        self.template.run(place, op.root, data, rank.buffer, op.unit)
+
+
+class SoleReduce(Sole):
+    """Reduce to the root."""
+
+    op = "reduce"
+
+    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
+        target = rank.user_out if place.me == op.root else rank.user_in
+        self.template.run(place, op.root, rank.user_in, target, rank.buffer, op.unit)
+
+
+class SoleScatter(Sole):
+    """Scatter from the root; a slot holds its block alone where the template needs no more."""
+
+    op = "scatter"
+
+    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
+        block = int(rank.user_out.size)
+        stride = block if self.template.scratch(rank.size) > 1 else 0
+        places = slots(rank.buffer, block, rank.size, stride)
+        self.template.run(place, op.root, [rank.user_in], [rank.user_out], [places])
+
+
+class SoleInSlots(Sole):
+    """Ops whose blocks differ in size: slots are as large as any round needs."""
+
+    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
+        count = max(self.template.scratch(rank.size), rank.size)
+        places = slots(rank.buffer, self._slot(op, rank), count)
+        self.template.run(place, rank.user_in, rank.user_out, places)
+
+
+# ---- all_reduce ----
+
+_AR = "all_reduce/executor/ins_v2_all_reduce_sole_executor"
+
+
+def _ar(template: str, executor: str = _AR) -> Any:
+    return like_ascend950(executor, f"all_reduce/template/aicpu/ins_temp_all_reduce_{template}")
+
+
+class AicpuAllReduceSoleMeshOneShot(SoleAllReduce):
+    """AllReduce of small data in one server."""
+
+    algorithm = MESH
+    template = OneShotAllReduce()
+    fidelity = _ar("mesh_1D_one_shot")
+
+
+class AicpuAllReduceSoleMeshTwoShot(SoleAllReduce):
+    """AllReduce in one server, sums in the order of the ranks."""
+
+    algorithm = MESH
+    template = TwoShotAllReduce()
+    fidelity = _ar("mesh_1D_two_shot")
+
+
+class AicpuAllReduceSoleMeshChunkTwoShot(SoleAllReduce):
+    """AllReduce of large data in one server."""
+
+    algorithm = MESH
+    on_the_way = True
+    template = AllReduceInChunks()
+    fidelity = _ar("mesh_1D_two_shot_mesh_chunk")
+
+
+class AicpuAllReduceSoleNHR(SoleAllReduce):
+    """AllReduce over all servers."""
+
+    algorithm = NHR
+    on_the_way = True
+    template = NhrAllReduce()
+    fidelity = _ar("nhr")
+
+
+class AicpuAllReduceSoleNHRTwoShotMultiLink(AicpuAllReduceSoleNHR):
+    """The same in a Clos network, with one channel for two ranks."""
+
+
+class AicpuAllReduceSoleNHRAicpuReduce(SoleAllReduce):
+    """AllReduce over all servers of what links do not reduce."""
+
+    algorithm = NHR
+    template = NhrWholeAllReduce()
+    fidelity = _ar("aicpu_reduce_nhr")
+
+
+class AicpuAllReduceStrictOrderedMesh(SoleAllReduce):
+    """AllReduce of up to 8 ranks in the order of the ranks: a ReduceScatter into the first half of
+    the buffer by way of the second, and an AllGather from there.
+    """
+
+    algorithm = MESH
+    order = "rank"
+    template = ReduceScatterInOrder()
+    gather = MeshAllGather()
+    fidelity = like_ascend950(
+        "all_reduce/executor/ins_v2_all_reduce_order_preserved_executor",
+        "reduce_scatter/template/aicpu/ins_temp_reduce_scatter_order_preserved_level1",
+    )
+
+    def resources(self, op: OpParam, rank: RankView) -> ChannelResources:
+        """Both templates ask for channels of their own, and use the first ones."""
+        asked = super().resources(op, rank)
+        return replace(asked, channels=asked.channels * 2)
+
+    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
+        n, half = rank.size, rank.buffer[rank.ccl_bytes // 2 :]
+        sizes = rounded_down(int(rank.user_in.size), n, op.unit)
+        given, result = cut(rank.user_in, sizes), cut(rank.user_out, sizes)
+        total = rank.buffer.head(given[place.me].size)
+        self.template.run(place, given, total, half, op.unit)
+        starts = slots(rank.buffer, 0, n)
+        places = Chunks(starts.buffer, starts.offsets, result.sizes)
+        threads = rank.threads[: len(self.gather.threads(n))]
+        self.gather.run(place._replace(threads=threads), [total], [result], [places])
+
+    def round_count(self, op: OpParam, rank: RankView) -> int:
+        return rank.ccl_bytes // 2 // ALIGN * ALIGN // op.unit // rank.size * rank.size
+
+
+# ---- all_gather ----
+
+_AG = "all_gather/executor/ins_v2_all_gather_sole_executor"
+
+
+class AicpuAllGatherSoleMesh(SoleAllGather):
+    """AllGather in one server."""
+
+    algorithm = MESH
+    template = MeshAllGather()
+    fidelity = like_ascend950(_AG, "all_gather/template/aicpu/ins_temp_all_gather_mesh_1D")
+
+
+class AicpuAllGatherSoleNHR(SoleAllGather):
+    """AllGather over all servers."""
+
+    algorithm = NHR
+    template = NhrAllGather()
+    fidelity = like_ascend950(_AG, "all_gather/template/aicpu/ins_temp_all_gather_nhr")
+
+
+class AicpuAllGatherSoleNHRMultiLink(AicpuAllGatherSoleNHR):
+    """The same in a Clos network, with one channel for two ranks."""
+
+
+# ---- reduce_scatter ----
+
+_RS = "reduce_scatter/executor/ins_v2_reduce_scatter_sole_executor"
+
+
+def _rs(template: str, executor: str = _RS) -> Any:
+    path = f"reduce_scatter/template/aicpu/ins_temp_reduce_scatter_{template}"
+    return like_ascend950(executor, path)
+
+
+class AicpuReduceScatterSoleMesh(SolePlacedReduceScatter):
+    """ReduceScatter in one server."""
+
+    algorithm = MESH
+    template = MeshReduceScatter()
+    fidelity = _rs("mesh_1D")
+
+    def places(self, rank: AnyChannelRank) -> Region:
+        return rank.buffer
+
+
+class AicpuReduceScatterSoleMeshChunk(SoleReduceScatter):
+    """ReduceScatter of large data in one server."""
+
+    algorithm = MESH
+    on_the_way = True
+    template = ReduceScatterInChunks()
+    fidelity = _rs("mesh_1D_meshchunk")
+
+
+class AicpuReduceScatterSoleNHR(SolePlacedReduceScatter):
+    """ReduceScatter over all servers."""
+
+    algorithm = NHR
+    on_the_way = True
+    template = NhrReduceScatter()
+    fidelity = _rs("nhr")
+
+
+class AicpuReduceScatterSoleNHRMultiLink(AicpuReduceScatterSoleNHR):
+    """The same in a Clos network, with one channel for two ranks."""
+
+
+class AicpuReduceScatterSoleNHRAicpuReduce(SoleReduceScatter):
+    """ReduceScatter over all servers of what links do not reduce."""
+
+    algorithm = NHR
+    template = NhrWholeReduceScatter()
+    fidelity = _rs("aicpu_reduce_nhr")
+
+
+class AicpuReduceScatterStrictOrderedMesh(SoleReduceScatter):
+    """ReduceScatter of up to 8 ranks in the order of the ranks."""
+
+    algorithm = MESH
+    order = "rank"
+    reserve = 0
+    template = ReduceScatterInOrder()
+    fidelity = _rs(
+        "order_preserved_level1",
+        "reduce_scatter/executor/ins_v2_reduce_scatter_order_preserved_executor",
+    )
+
+
+# ---- broadcast, reduce, scatter ----
+
+_BC = "broadcast/executor/ins_v2_broadcast_sole_executor"
+_RD = "reduce/executor/reduce_sole_executor"
+_SC = "scatter/executor/ins_v2_scatter_sole_executor"
+
+
+class AicpuBroadcastSoleMeshTwoShot(SoleBroadcast):
+    """Broadcast in one server."""
+
+    algorithm = MESH
+    template = TwoShotBroadcast()
+    fidelity = like_ascend950(_BC, "broadcast/template/aicpu/ins_temp_broadcast_mesh_1D_two_shot")
+
+
+class AicpuBroadcastSoleNHR(SoleBroadcast):
+    """Broadcast over all servers."""
+
+    algorithm = NHR
+    template = NhrBroadcast()
+    fidelity = like_ascend950(_BC, "broadcast/template/aicpu/ins_temp_broadcast_nhr")
+
+
+class AicpuBroadcastSoleNHRTwoShotMultiLink(AicpuBroadcastSoleNHR):
+    """The same in a Clos network, with one channel for two ranks."""
+
+
+class AicpuReduceSoleMesh(SoleReduce):
+    """Reduce of small data in one server."""
+
+    algorithm = MESH
+    template = StarReduce()
+    fidelity = like_ascend950(_RD, "reduce/template/aicpu/reduce_mesh_1D")
+
+
+class AicpuReduceSoleMeshTwoShot(SoleReduce):
+    """Reduce of large data in one server."""
+
+    algorithm = MESH
+    template = TwoShotReduce()
+    fidelity = like_ascend950(_RD, "reduce/template/aicpu/reduce_mesh_1D_two_shot")
+
+
+class AicpuReduceSoleNHR(SoleReduce):
+    """Reduce over all servers."""
+
+    algorithm = NHR
+    on_the_way = True
+    template = NhrReduce()
+    fidelity = like_ascend950(_RD, "reduce/template/aicpu/reduce_nhr")
+
+
+class AicpuReduceSoleNHRAicpuReduce(SoleReduce):
+    """Reduce over all servers of what links do not reduce."""
+
+    algorithm = NHR
+    template = NhrWholeReduce()
+    fidelity = like_ascend950(_RD, "reduce/template/aicpu/reduce_aicpu_reduce_nhr")
+
+
+class AicpuScatterSoleMesh(SoleScatter):
+    """Scatter in one server."""
+
+    algorithm = MESH
+    template = MeshScatter()
+    fidelity = like_ascend950(_SC, "scatter/template/aicpu/ins_temp_scatter_mesh_1D")
+
+
+class AicpuScatterSoleNHR(SoleScatter):
+    """Scatter over all servers."""
+
+    algorithm = NHR
+    template = NhrScatter()
+    fidelity = like_ascend950(_SC, "scatter/template/aicpu/ins_temp_scatter_nhr")
+
+
+# ---- all-to-all, and ops whose blocks differ in size ----
+
+_PAIRS = like_ascend950(
+    "all_to_all_v/executor/ins_v2_all_to_all_v_sole_executor",
+    "all_to_all_v/template/aicpu/ins_temp_all_to_all_v_mesh_1D",
+)
+
+
+class AicpuAllToAllSoleMesh(SoleInSlots):
+    """AllToAll over all ranks, in pairs."""
+
+    op = "all_to_all"
+    algorithm = MESH
+    template = PairsOfRanks()
+    fidelity = _PAIRS
+
+
+class AicpuAllToAllSoleMeshSingleChannel(AicpuAllToAllSoleMesh):
+    """The same for smaller data, with one channel for two ranks in any network."""
+
+
+class AicpuAllToAllVSoleMesh(AicpuAllToAllSoleMesh):
+    """AllToAllV over all ranks, in pairs."""
+
+    op = "all_to_all_v"
+
+
+class AicpuAllToAllVCSoleMesh(AicpuAllToAllSoleMesh):
+    """AllToAllVC over all ranks, in pairs."""
+
+    op = "all_to_all_vc"
+
+
+class AicpuReduceScatterVSoleMesh(SoleInSlots):
+    """ReduceScatterV over all ranks."""
+
+    op = "reduce_scatter_v"
+    algorithm = MESH
+    template = MeshReduceScatterV()
+    fidelity = like_ascend950(
+        "reduce_scatter_v/executor/ins_v2_reduce_scatter_v_sole_executor",
+        "reduce_scatter_v/template/aicpu/ins_temp_reduce_scatter_v_mesh_1D",
+    )
+
+
+class AicpuAllGatherVSoleMesh(SoleInSlots):
+    """AllGatherV over all ranks; slots are as large as the first round's largest block."""
+
+    op = "all_gather_v"
+    algorithm = MESH
+    template = MeshAllGatherV()
+    fidelity = like_ascend950(
+        "all_gather_v/executor/ins_v2_all_gather_v_sole_executor",
+        "all_gather_v/template/aicpu/ins_temp_all_gather_v_mesh_1D",
+    )
+
+    def _slot(self, op: OpParam, rank: AnyChannelRank) -> int:
+        return min(super()._slot(op, rank), op.extent * op.unit)
