@@ -19,6 +19,8 @@ FILE = "run_proofs.json"
 def attach_proofs(executors: Iterable[type[BaseExecutor]]) -> None:
     """Give each executor the proof of its fidelity; one that inherits it has a proof of its own."""
     found = json.loads((files(__package__) / FILE).read_text("utf-8"))
-    proofs = {name: Proof(found["source"], *row) for name, row in found["executors"].items()}
+    proofs = {
+        name: Proof(source, *row) for source, rows in found.items() for name, row in rows.items()
+    }
     for executor in executors:
         executor.fidelity = replace(executor.fidelity, proof=proofs.get(executor.__name__))

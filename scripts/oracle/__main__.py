@@ -6,7 +6,7 @@ python scripts/oracle ask WORDS...                       the tasks of HCCL in a 
 python scripts/oracle compare WORDS...                   the first different task of every stream
 python scripts/oracle compare --cases FILE               verdicts on many cases, counted by cause
 python scripts/oracle renew FILE --source COMMIT         golden runs of all calls of drawing.py
-python scripts/oracle judge FILE DIFFERENT               which calls differ, and what others prove
+python scripts/oracle judge FILE... DIFFERENT            which calls differ, and what others prove
 python scripts/oracle select --number 2000 --seed 1      drawn selections of the Ascend 950
 """
 
@@ -17,13 +17,14 @@ import gzip
 import json
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 warnings.simplefilter("ignore")
 
+from hccl_py.plugins.fidelity import Proof  # noqa: E402
 from scripts.oracle.asking import Answer, answer_of, ask, driver_of  # noqa: E402
 from scripts.oracle.building import build_leg, build_pub  # noqa: E402
 from scripts.oracle.calls import Case, case_of, words_of  # noqa: E402
@@ -36,7 +37,6 @@ from scripts.oracle.golden import (  # noqa: E402
     write_golden,
 )
 from scripts.oracle.judging import differences, judge_all, proofs_of  # noqa: E402
-
 from scripts.oracle.selecting import (  # noqa: E402
     ask_selections,
     choice_of,
@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     select.add_argument("--source", default="", help="repository@commit that the driver runs")
     select.set_defaults(run=_select)
     judge = commands.add_parser("judge")
-    judge.add_argument("file", type=Path, help="golden runs")
+    judge.add_argument("files", nargs="+", type=Path, help="golden runs")
     judge.add_argument("different", type=Path, help="written: the calls that differ, by cause")
     judge.set_defaults(run=_judge)
     return parser
@@ -134,21 +134,27 @@ def _both_refuse(names: tuple[str, ...], mine: str | None) -> bool:
 
 
 def _judge(options: argparse.Namespace) -> None:
-    source, goldens = read_golden(options.file)
-    judged = list(judge_all(goldens))
+    judged = list(judge_all(golden for file in options.files for golden in read_golden(file)))
     found = differences(judged)
     options.different.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    rows = {
-        name: [proof.calls, proof.but_for_copies, proof.copies]
-        for name, proof in proofs_of(judged, source).items()
-    }
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
-    text = f'{{"source": {json.dumps(source)}, "executors": {{\n{lines}\n}}}}\n'
-    PROOFS.write_text(text, "utf-8")
+    PROOFS.write_text(_proofs(proofs_of(judged)), "utf-8")
     for outcome, number in found["outcomes"].items():
         _say(f"{number:6} {outcome}")
     for cause, of in found["causes"].items():
         _say(f"{len(of['calls']):6} differ, {cause}{'' if of['why'] else ' (unexplained)'}")
+
+
+def _proofs(proofs: Mapping[str, Proof]) -> str:
+    """Return the text of the proofs, an executor a line, by HCCL's code."""
+    by_source: dict[str, list[str]] = defaultdict(list)
+    for name, proof in proofs.items():
+        row = [proof.calls, proof.but_for_copies, proof.copies]
+        by_source[proof.source].append(f"  {json.dumps(name)}: {json.dumps(row)}")
+    parts = []
+    for source, lines in by_source.items():
+        rows = ",\n".join(lines)
+        parts.append(f"{json.dumps(source)}: {{\n{rows}\n}}")
+    return f"{{{', '.join(parts)}}}\n"
 
 
 def _lines(path: Path, every: int) -> Iterator[dict[str, object]]:

@@ -36,13 +36,14 @@ Digests = list[list[str]]
 class Golden:
     """What HCCL did in one call. `streams` is None where it ran no task; `copies` stands for every
     task of all ranks, copies inside a rank and names of buffers too; `run` has the tasks of some
-    small calls.
+    small calls; `source` names HCCL's code by repository and commit.
     """
 
     answer: Answer
     streams: Digests | None
     copies: str
     run: Run | None = None
+    source: str = ""
 
 
 def digests_of(run: Run) -> Digests:
@@ -117,14 +118,14 @@ def _spread(runs: Iterable[list[Any]]) -> Iterator[Any]:
     return (value for value, times in runs for _ in range(times))
 
 
-def read_golden(path: Path) -> tuple[str, list[Golden]]:
-    """Return the commit of HCCL's code and the golden runs of a file."""
+def read_golden(path: Path) -> list[Golden]:
+    """Return the golden runs of a file."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         source = str(json.loads(file.readline())["source"])
-        return source, [_golden(json.loads(line)) for line in file]
+        return [_golden(source, json.loads(line)) for line in file]
 
 
-def _golden(found: dict[str, Any]) -> Golden:
+def _golden(source: str, found: dict[str, Any]) -> Golden:
     case: Case = found["case"]
     requests: list[Request] = [tuple(request) for request in _spread(found["requests"])]
     answer = Answer(
@@ -137,7 +138,7 @@ def _golden(found: dict[str, Any]) -> Golden:
     )
     streams = found.get("streams")
     ranks = None if streams is None else [_split(text) for text in _spread(streams)]
-    return Golden(answer, ranks, found.get("copies", ""), _run(found.get("run")))
+    return Golden(answer, ranks, found.get("copies", ""), _run(found.get("run")), source)
 
 
 def _run(found: list[list[list[list[Any]]]] | None) -> Run | None:

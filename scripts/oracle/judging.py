@@ -24,7 +24,7 @@ from scripts.oracle.golden import (
 class Judged:
     """The judgement on one golden run. `executor` is what runs here; `problem` is the first thing
     that differs, "" where nothing does that is said to be the same; `cause` and `why` are for all
-    calls with the problem.
+    calls with the problem; `source` names HCCL's code.
     """
 
     words: str
@@ -34,6 +34,7 @@ class Judged:
     cause: str = ""
     why: str = ""
     copies: frozenset[str] = frozenset()
+    source: str = ""
 
     @property
     def is_proof(self) -> bool:
@@ -66,7 +67,7 @@ def judge(golden: Golden) -> Judged:
     copies: frozenset[str] = frozenset()
     if found.closeness == BETWEEN_RANKS and golden.run and found.here.run:
         copies = frozenset(copies_differ(found.here.run, golden.run))
-    return Judged(words, executor, found, copies=copies)
+    return Judged(words, executor, found, copies=copies, source=golden.source)
 
 
 def judge_all(goldens: Iterable[Golden]) -> Iterator[Judged]:
@@ -162,19 +163,21 @@ def differences(judged: Iterable[Judged]) -> dict[str, Any]:
 # ---- proofs ----
 
 
-def proofs_of(judged: Iterable[Judged], source: str) -> dict[str, Proof]:
+def proofs_of(judged: Iterable[Judged]) -> dict[str, Proof]:
     """Return what the calls prove, by executor that runs here."""
     calls: dict[str, list[Judged]] = defaultdict(list)
     for one in judged:
         if one.is_proof:
             calls[one.executor].append(one)
-    return {name: _proof(source, of) for name, of in sorted(calls.items())}
+    return {name: _proof(of) for name, of in sorted(calls.items())}
 
 
-def _proof(source: str, calls: list[Judged]) -> Proof:
+def _proof(calls: list[Judged]) -> Proof:
     nearly = [one for one in calls if one.verdict.closeness == BETWEEN_RANKS]
     ways = sorted({way for one in nearly for way in one.copies})
-    return Proof(source, len(calls), len(nearly), ", ".join(ways or [OTHER]) if nearly else "")
+    return Proof(
+        calls[0].source, len(calls), len(nearly), ", ".join(ways or [OTHER]) if nearly else ""
+    )
 
 
 OTHER = "other copies or buffers"
