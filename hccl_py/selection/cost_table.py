@@ -24,6 +24,7 @@ from hccl_py.call.config import Config
 from hccl_py.selection.facts_950 import Facts950
 from hccl_py.selection.tables.hccl_2026_08 import costs
 from hccl_py.selection.tables.hccl_2026_08.cost_rules import COST_RULES
+from hccl_py.selection.tables.hccl_2026_08.costs import factor
 
 PREFIXES = {"Aicpu": "AICPU_TS", "Aiv": "AIV", "CcuMS": "CCU_MS", "CcuSched": "CCU_SCHED"}
 """Engines of executors by the beginning of their names; others are of AICPU_TS."""
@@ -252,17 +253,17 @@ def _cost(
     ranks, share = part.ranks, part.share
     ring = template.net == "wide" and ranks > 8
     cores = "ring" if ring else template.cores
-    copied = template.copies(ranks) * share if part.copies or template.always else 0.0
+    copied = factor(template.copies, ranks) * share if part.copies or template.always else 0.0
     local = copied / costs.COPY[cores if cores != "ring" else "ccu"]
-    local += template.reduces(ranks) * share / costs.REDUCE[cores]
+    local += factor(template.reduces, ranks) * share / costs.REDUCE[cores]
     sent = template.scale * _sent(template, part, name)
-    tasks = template.tasks(ranks) * costs.TASK[template.clock]
+    tasks = factor(template.tasks, ranks) * costs.TASK[template.clock]
     return (sent / use + local) * facts.bytes + tasks
 
 
 def _sent(template: costs.Template, part: _TemplateUse, name: str) -> float:
     """Return the seconds of transfers for each byte."""
-    ranks, amount = part.ranks, template.sends(part.ranks) * part.share
+    ranks, amount = part.ranks, factor(template.sends, part.ranks) * part.share
     if template.detour:
         clos = amount / 2 * (ranks - 1) / (template.detour * costs.LINK)
         return max(amount / 2 / costs.LINK, clos)

@@ -166,7 +166,10 @@ def member_of(options: Any, settings: Any, world: Member | None) -> Member:
     for executor in found.executors:
         registry.add(executor, "this process group")
     config = Config.load(
-        algo=found.algo, buffsize_mb=found.buffsize_mb, deterministic=found.deterministic
+        algo=found.algo,
+        buffsize_mb=found.buffsize_mb,
+        deterministic=found.deterministic,
+        op_expansion_mode=found.expansion_mode,
     )
     gate, store = threading.Lock(), store_of_attempt(options.store)
     return Member(

@@ -25,5 +25,6 @@ class Settings:
     algo: str | None = None
     buffsize_mb: int | None = None
     deterministic: str | None = None
+    expansion_mode: str | None = None
     executor: dict[str, str] | None = None
     executors: Sequence[Executor | type[Executor]] = ()

@@ -34,23 +34,24 @@ MESH_SIZES = tuple(1 << k for k in range(20, 29))
 MESH_USE = (0.7135, 0.7758, 0.8112, 0.8301, 0.84, 0.8449, 0.8475, 0.8487, 0.8494)
 """The use of links up to a size, from cost_table.cc:708-718; beyond the last one it stays."""
 
-_Factor = Callable[[int], float]
+_Factor = float | str
+
+FACTORS: Mapping[str, Callable[[int], int]] = {
+    "r": lambda r: r,
+    "2r": lambda r: 2 * r,
+    "5r": lambda r: 5 * r,
+    "r-1": lambda r: r - 1,
+    "r(r-1)": lambda r: r * (r - 1),
+    "r/2+1": lambda r: r // 2 + 1,
+    "2r+2": lambda r: 2 * r + 2,
+    "4log+1": lambda r: 4 * (r.bit_length() - 1) + 1,
+}
+"""Factors of templates that depend on their ranks."""
 
 
-def _one(ranks: int) -> float:
-    return 1
-
-
-def _none(ranks: int) -> float:
-    return 0
-
-
-def _tasks(number: int) -> _Factor:
-    return lambda ranks: number
-
-
-def _steps(ranks: int) -> float:
-    return 4 * (ranks.bit_length() - 1) + 1
+def factor(of: _Factor, ranks: int) -> float:
+    """Return the factor of a template of so many ranks."""
+    return FACTORS[of](ranks) if isinstance(of, str) else of
 
 
 @dataclass(frozen=True)
@@ -65,16 +66,16 @@ class Template:
     8 ranks at most.
     """
 
-    sends: _Factor = _one
+    sends: _Factor = 1
     nhr: bool = False
     ports: int = 8
     lone_ports: int = 0
     net: Literal["", "clos", "wide"] = ""
-    copies: _Factor = _none
-    reduces: _Factor = _none
+    copies: _Factor = 0
+    reduces: _Factor = 0
     always: bool = False
     cores: Literal["aicpu", "ccu"] = "aicpu"
-    tasks: _Factor = _one
+    tasks: _Factor = 1
     clock: Literal["aicpu", "ccu", "aiv", "gather"] = "aicpu"
     scale: float = 1.0
     few: bool = False
@@ -82,83 +83,53 @@ class Template:
     detour: int = 0
 
 
-def _others(ranks: int) -> float:
-    return ranks - 1
-
-
 TEMPLATES: Mapping[str, Template] = {
-    "AG": Template(copies=_one, tasks=_tasks(10), clock="gather"),
-    "AG detour": Template(copies=_one, tasks=_tasks(15), clock="gather", detour=2),
-    "AG NHR": Template(nhr=True, lone_ports=6, copies=_one, tasks=_steps, clock="gather"),
-    "AG AIV": Template(ports=6, copies=_one, clock="aiv"),
-    "AG 2Die": Template(copies=_one, cores="ccu", clock="ccu"),
+    "AG": Template(copies=1, tasks=10, clock="gather"),
+    "AG detour": Template(copies=1, tasks=15, clock="gather", detour=2),
+    "AG NHR": Template(nhr=True, lone_ports=6, copies=1, tasks="4log+1", clock="gather"),
+    "AG AIV": Template(ports=6, copies=1, clock="aiv"),
+    "AG 2Die": Template(copies=1, cores="ccu", clock="ccu"),
     "AG MS": Template(clock="ccu", scale=0.95),
-    "AG Mem": Template(ports=6, tasks=_tasks(10), clock="ccu"),
-    "AG NHR Mem": Template(nhr=True, tasks=_steps, clock="ccu"),
-    "AG NHR Jetty": Template(nhr=True, copies=_one, cores="ccu", clock="ccu"),
-    "AG half": Template(sends=lambda r: 0.5, copies=lambda r: 0.5, cores="ccu", clock="ccu"),
-    "AR one": Template(
-        sends=lambda r: r, copies=lambda r: r, reduces=lambda r: r * (r - 1), few=True
-    ),
-    "AR two": Template(sends=lambda r: 2, copies=_one, reduces=_others, tasks=_tasks(20), few=True),
-    "AR chunk": Template(sends=lambda r: 2, copies=_one, tasks=lambda r: 5 * r, few=True),
-    "AR NHR": Template(
-        sends=lambda r: 2, nhr=True, net="clos", copies=lambda r: 2 * r, tasks=_tasks(10)
-    ),
-    "AR AIV one": Template(
-        sends=lambda r: r,
-        copies=lambda r: r,
-        reduces=lambda r: r * (r - 1),
-        tasks=_tasks(5),
-        clock="aiv",
-    ),
-    "AR AIV two": Template(
-        sends=lambda r: 2, copies=_one, reduces=_others, tasks=_tasks(15), clock="aiv"
-    ),
-    "AR MS": Template(sends=lambda r: 2, tasks=_tasks(20), clock="ccu", few=True),
-    "AR MS one": Template(sends=lambda r: r, clock="ccu", few=True),
-    "AR 2Die": Template(sends=lambda r: r, copies=lambda r: r, cores="ccu", clock="ccu"),
+    "AG Mem": Template(ports=6, tasks=10, clock="ccu"),
+    "AG NHR Mem": Template(nhr=True, tasks="4log+1", clock="ccu"),
+    "AG NHR Jetty": Template(nhr=True, copies=1, cores="ccu", clock="ccu"),
+    "AG half": Template(sends=0.5, copies=0.5, cores="ccu", clock="ccu"),
+    "AR one": Template(sends="r", copies="r", reduces="r(r-1)", few=True),
+    "AR two": Template(sends=2, copies=1, reduces="r-1", tasks=20, few=True),
+    "AR chunk": Template(sends=2, copies=1, tasks="5r", few=True),
+    "AR NHR": Template(sends=2, nhr=True, net="clos", copies="2r", tasks=10),
+    "AR AIV one": Template(sends="r", copies="r", reduces="r(r-1)", tasks=5, clock="aiv"),
+    "AR AIV two": Template(sends=2, copies=1, reduces="r-1", tasks=15, clock="aiv"),
+    "AR MS": Template(sends=2, tasks=20, clock="ccu", few=True),
+    "AR MS one": Template(sends="r", clock="ccu", few=True),
+    "AR 2Die": Template(sends="r", copies="r", cores="ccu", clock="ccu"),
     "AR Mem": Template(
-        sends=lambda r: 2,
-        ports=6,
-        net="wide",
-        reduces=_others,
-        cores="ccu",
-        tasks=lambda r: r,
-        clock="ccu",
+        sends=2, ports=6, net="wide", reduces="r-1", cores="ccu", tasks="r", clock="ccu"
     ),
     "AR NHR Mem": Template(
-        sends=lambda r: 2,
+        sends=2,
         nhr=True,
         net="clos",
-        copies=lambda r: 2 * r,
+        copies="2r",
         always=True,
         cores="ccu",
-        tasks=lambda r: 2 * r,
+        tasks="2r",
         clock="ccu",
     ),
     "AR AI CPU": Template(fixed=(10.0, 0.0)),
     "AR 2Die one": Template(fixed=(10.0, 1000.0)),
     "AR Jetty": Template(fixed=(1000.0, 1000.0)),
-    "RS": Template(copies=_one, reduces=_others, few=True),
-    "RS detour": Template(copies=_one, reduces=_others, few=True, detour=8),
-    "RS chunk": Template(copies=lambda r: 2, few=True),
-    "RS NHR": Template(nhr=True, lone_ports=6, net="clos", copies=lambda r: r // 2 + 1),
-    "RS AIV": Template(copies=_one, reduces=_others, clock="aiv"),
-    "RS ordered": Template(reduces=_one),
-    "RS 2Die": Template(reduces=_one, cores="ccu", clock="ccu"),
+    "RS": Template(copies=1, reduces="r-1", few=True),
+    "RS detour": Template(copies=1, reduces="r-1", few=True, detour=8),
+    "RS chunk": Template(copies=2, few=True),
+    "RS NHR": Template(nhr=True, lone_ports=6, net="clos", copies="r/2+1"),
+    "RS AIV": Template(copies=1, reduces="r-1", clock="aiv"),
+    "RS ordered": Template(reduces=1),
+    "RS 2Die": Template(reduces=1, cores="ccu", clock="ccu"),
     "RS MS": Template(clock="ccu", few=True),
-    "RS Mem": Template(
-        ports=6, net="wide", reduces=_others, cores="ccu", tasks=_tasks(10), clock="ccu"
-    ),
+    "RS Mem": Template(ports=6, net="wide", reduces="r-1", cores="ccu", tasks=10, clock="ccu"),
     "RS NHR Mem": Template(
-        nhr=True,
-        net="clos",
-        copies=lambda r: r,
-        always=True,
-        cores="ccu",
-        tasks=lambda r: 2 * r + 2,
-        clock="ccu",
+        nhr=True, net="clos", copies="r", always=True, cores="ccu", tasks="2r+2", clock="ccu"
     ),
 }
 """By op and template; `Mem` are the mem2mem templates of CCU_SCHED, `MS` those of CCU_MS."""
