@@ -108,6 +108,7 @@ def _build(options: argparse.Namespace) -> None:
 
 
 def _renew(options: argparse.Namespace) -> None:
+    answers: Iterable[Answer]
     if options.answers:
         answers = map(answer_of, _lines(options.answers, 1))
     else:

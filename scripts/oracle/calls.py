@@ -120,10 +120,9 @@ def topology_of(case: Case) -> Topology:
 def _placed(product: Product, pods: Sequence[Sequence[Sequence[int]]]) -> Topology:
     """Return the topology of devices that a case names: their places in a grid tell."""
     servers = [(pod, devices) for pod, members in enumerate(pods) for devices in members]
-    places = [
-        (number, device, pod) for number, (pod, devices) in enumerate(servers) for device in devices
-    ]
-    return Topology.placed(product, *map(list, zip(*places, strict=True)))
+    numbers = [n for n, (_, devices) in enumerate(servers) for _ in devices]
+    devices = [device for _, devices in servers for device in devices]
+    return Topology.placed(product, numbers, devices, [servers[n][0] for n in numbers])
 
 
 def planner_of(case: Case, ruleset: str) -> Planner:

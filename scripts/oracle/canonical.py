@@ -81,7 +81,7 @@ def run_of_threads(
     ends = [_ChannelEnds.of(rank, one) for rank, one in zip(tasks, asked, strict=True)]
     run = []
     for number, rank in enumerate(tasks):
-        found = []
+        found: list[Stream] = []
         for stream in (rank[1][1:-1], *rank[2:]):
             found.append([])
             for task in stream:
