@@ -99,7 +99,9 @@ def test_the_fake_runtime(patient: Patient) -> None:
     found = on_the_fake(patient, ASCEND_IS="left alone")
     assert found.npu()["ready"] is True, found.npu()
     good = ("libascendcl.so", "import torch_npu", "NPUs", "access to peers", "notifies")
-    assert all(found.facts[name]["good"] for name in (*good, "memory for peers", "memory is shared by"))
+    assert all(
+        found.facts[name]["good"] for name in (*good, "memory for peers", "memory is shared by")
+    )
     assert found.facts["NPUs"]["value"] == "4, Ascend910B1"
     assert found.facts["access to peers"]["value"] == "all 4"
     assert found.facts["reductions"]["value"] == "18 of 18 in its own memory"
