@@ -63,7 +63,8 @@ class Ranks:
     def _start(self) -> None:
         self._starts += 1
         store = self._folder / f"store{self._starts}"
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}
         self._processes = [
             subprocess.Popen(
                 [sys.executable, "-m", "tests.torch.worker", str(rank), str(self.size), str(store)],

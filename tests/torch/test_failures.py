@@ -24,7 +24,7 @@ pytest.importorskip("torch", reason="torch is not installed: pip install hccl-py
 import torch
 import torch.distributed as dist
 
-import hccl_py.torch
+import hccl_py.torch.group  # loaded once, before the forks
 from hccl_platform.distributed.failures import Failures
 from hccl_platform.processes.world import World
 from hccl_py.errors import PeerLostError

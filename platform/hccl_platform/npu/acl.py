@@ -60,6 +60,21 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "aclmdlRICaptureGetInfo": (_HANDLE, _OUT_INT, _OUT_HANDLE),
 }
 
+OPTIONAL: dict[str, tuple[Any, ...]] = {
+    "aclrtGetPhyDevIdByLogicDevId": (_INT, _OUT_INT),
+    "aclrtMallocPhysical": (_OUT_HANDLE, _SIZE, _HANDLE, _U64),
+    "aclrtFreePhysical": (_HANDLE,),
+    "aclrtReserveMemAddress": (_OUT_HANDLE, _SIZE, _SIZE, _HANDLE, _U64),
+    "aclrtReleaseMemAddress": (_HANDLE,),
+    "aclrtMapMem": (_HANDLE, _SIZE, _SIZE, _HANDLE, _U64),
+    "aclrtUnmapMem": (_HANDLE,),
+    "aclrtMemSetAccess": (_HANDLE, _SIZE, _HANDLE, _SIZE),
+    "aclrtMemExportToShareableHandle": (_HANDLE, _INT, _U64, ctypes.POINTER(_U64)),
+    "aclrtMemImportFromShareableHandle": (_U64, _INT, _OUT_HANDLE),
+}
+"""The functions without which sessions do less; where the runtime lacks one, it fails with LACKING.
+"""
+
 OTHERS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "aclGetRecentErrMsg": (_TEXT, ()),
     "aclrtGetSocName": (_TEXT, ()),
@@ -98,8 +113,47 @@ STREAM_TIMEOUT = 507046
 NO_NOTIFIES = 207009
 """The error of aclrtCreateNotify on a device without a free notify."""
 
+LACKING = 207000
+"""The error of a feature that is not supported, and here of a function that is not there."""
+
 _REPEATED = 100002
 """The error of a second aclInit, for example after torch_npu's."""
+
+
+class _Location(ctypes.Structure):
+    _fields_ = (("id", _UINT), ("type", _INT))
+
+    @classmethod
+    def of(cls, device: int) -> _Location:
+        return cls(device, 1)  # ACL_MEM_LOCATION_TYPE_DEVICE
+
+
+class PhysicalMemory(ctypes.Structure):
+    """The kind of memory that aclrtMallocPhysical takes: aclrtPhysicalMemProp."""
+
+    _fields_ = (
+        ("handle_type", _INT),
+        ("allocation_type", _INT),
+        ("attribute", _INT),
+        ("location", _Location),
+        ("reserve", _U64),
+    )
+
+    @classmethod
+    def on(cls, device: int) -> PhysicalMemory:
+        """Return memory of a device, pinned, in plain pages: ACL_HBM_MEM_NORMAL."""
+        return cls(0, 0, 5, _Location.of(device), 0)
+
+
+class MemoryAccess(ctypes.Structure):
+    """The device that may read and write mapped memory: aclrtMemAccessDesc."""
+
+    _fields_ = (("flags", _INT), ("location", _Location), ("reserve", ctypes.c_uint8 * 12))
+
+    @classmethod
+    def of(cls, device: int) -> MemoryAccess:
+        """Return read and write access of a device."""
+        return cls(3, _Location.of(device))
 
 
 class AclError(HcclError):
@@ -133,6 +187,11 @@ class Library:
             found = getattr(self._cdll, function)
             found.restype, found.argtypes = ctypes.c_int, arguments
             setattr(self, function, self._checked(function, found))
+        for function, arguments in OPTIONAL.items():
+            optional: Callable[..., int] = getattr(self._cdll, function, lambda *_: LACKING)
+            if hasattr(self._cdll, function):
+                optional.restype, optional.argtypes = ctypes.c_int, arguments  # type: ignore[attr-defined]
+            setattr(self, function, self._checked(function, optional))
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"{name} is not in the table of CANN's functions")
@@ -167,6 +226,17 @@ class Library:
         can = _INT()
         self.aclrtDeviceCanAccessPeer(ctypes.byref(can), device, peer)
         return bool(can.value)
+
+    def physical(self, device: int) -> int:
+        """Return the number on the board of a device of this process; its own number where the
+        runtime does not tell.
+        """
+        found = _INT()
+        try:
+            self.aclrtGetPhyDevIdByLogicDevId(device, ctypes.byref(found))
+        except AclError:
+            return device
+        return int(found.value)
 
     def key(self, name: str, *arguments: object, flags: int) -> bytes:
         """Call a function that exports something; return its key."""

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from hccl_platform.npu.acl import AclError
+from hccl_platform.npu.acl import STREAM_TIMEOUT, AclError
 from hccl_platform.npu.agreement import Agreement
 from hccl_platform.npu.driver import HARDWARE_REDUCTIONS, AclDriver
+from hccl_platform.npu.peer_memory import KEYS, LISTED_KEYS, MEMORY_WAYS, KeyedMemory
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import NotSupportedError
 
@@ -32,18 +34,14 @@ _PROBE_S = 20.0
 class Capabilities:
     """The capabilities that all ranks of a group have.
 
-    `pid_free_ipc` and `pid_list_ipc`: memory and notifies can be opened by other processes, without
-    and with a list of them. `peer_access`: devices reach each other's memory. `notifies`: they can
-    be made, exported and opened. `inline_reduce`: reductions between the memories of two devices;
-    if there are none, programs are recorded without them. `p2p_malloc`: memory for peers has a pool
-    of its own, else it comes from the common one. `exception_info`: the runtime names the task that
-    has failed.
+    `memory` and `notifies`: how processes open each other's, see peer_memory.py. `inline_reduce`:
+    reductions between the memories of two devices; if there are none, programs are recorded without
+    them. `p2p_malloc`: memory for peers has a pool of its own, else it comes from the common one.
+    `exception_info`: the runtime names the task that has failed.
     """
 
-    pid_free_ipc: bool
-    pid_list_ipc: bool
-    peer_access: bool
-    notifies: bool
+    memory: str
+    notifies: str
     inline_reduce: frozenset[tuple[DataType, ReduceOp]]
     p2p_malloc: bool
     exception_info: bool
@@ -56,7 +54,9 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """The ranks of a group, with the device and the process number of each; `rank` is this one."""
+    """The ranks of a group, with the device's number on the board and the process number of each;
+    `rank` is this one.
+    """
 
     rank: int
     devices: Sequence[int]
@@ -80,37 +80,21 @@ def probe(driver: AclDriver, agreement: Agreement, around: Neighbourhood) -> Cap
             f"The NPUs {', '.join(map(str, around.devices))} do not all reach each other's memory.",
             "See `npu-smi info -t topo`; take NPUs of one server, or --platform distributed.",
         )
-    memory = _memory_for_peers(driver, agreement)
-    reasons: list[str] = []
-    opened: dict[bool, list[tuple[bytes, int]]] = {}
+    trial = _Trial(driver, agreement, around)
+    notifies = _first("notifies", (KEYS, LISTED_KEYS), trial.opens_notifies, trial)
+    memory = _first("memory", MEMORY_WAYS, trial.opens_memory, trial)
     try:
-        for lists in (False, True):
-            found = _open_all(driver, agreement, around, memory, lists, reasons)
-            if found is not None:
-                opened[lists] = found
-            if opened and around.peers:
-                break
-        if not opened:
-            raise NotSupportedError(
-                f"Processes cannot open each other's memory: {'; '.join(reasons)}.",
-                "In containers, share the host's process namespace (--pid=host); NPUs that are "
-                "virtual have no such memory.",
-            )
-        driver.lists_processes = lists = next(iter(opened))
-        inline = _reductions(driver, agreement, around, memory, opened[lists])
+        inline = _reductions(driver, agreement, around, trial.memory, trial.opened)
+        pooled = agreement.all("to allocate memory for peers", driver.shared.is_pooled)
     finally:
-        for keys in opened.values():
-            for key, _ in keys:
-                driver.close(key)
-        agreement.all("to end probing", True)
-        driver.free(memory)
+        trial.end()
+    if isinstance(driver.shared, KeyedMemory):
+        driver.shared.is_pooled = pooled
     found_all = Capabilities(
-        pid_free_ipc=not lists,
-        pid_list_ipc=lists,
-        peer_access=True,  # else probing has raised above
-        notifies=True,
+        memory=memory,
+        notifies=notifies,
         inline_reduce=inline,
-        p2p_malloc=driver.p2p_malloc,
+        p2p_malloc=pooled,
         exception_info=agreement.all("to watch for errors", can_watch(driver)),
     )
     if around.rank == 0:
@@ -118,57 +102,101 @@ def probe(driver: AclDriver, agreement: Agreement, around: Neighbourhood) -> Cap
     return found_all
 
 
-def _memory_for_peers(driver: AclDriver, agreement: Agreement) -> int:
-    """Return memory that peers may open, from a pool of its own if all ranks have one."""
-    driver.p2p_malloc, memory = True, 0
-    try:
-        memory = driver.allocate(PROBE_BYTES, for_peers=True)
-    except AclError as error:
-        LOGGER.info("no memory of its own for peers: %s", error.message)
-    driver.p2p_malloc = agreement.all("to allocate memory for peers", bool(memory))
-    return memory or driver.allocate(PROBE_BYTES, for_peers=True)
-
-
-def _open_all(
-    driver: AclDriver,
-    agreement: Agreement,
-    around: Neighbourhood,
-    memory: int,
-    lists: bool,
-    reasons: list[str],
-) -> list[tuple[bytes, int]] | None:
-    """Open the memory and a notify of every peer, with or without lists of processes. Return keys
-    and addresses of the memories; None if one rank cannot open its peers'.
+def _first(what: str, ways: Sequence[str], works: Callable[[str], bool], trial: _Trial) -> str:
+    """Return the first way that works at every rank; NotSupportedError, with all reasons, if none
+    does.
     """
-    driver.lists_processes = lists
-    keys, notify, given = [], driver.make_notify(), [""] * 2
-    opened: list[tuple[bytes, int]] = []
-    notifies: list[int] = []
-    is_good = True
-    try:
-        given[0] = driver.export(memory, PROBE_BYTES, around.processes).hex()
-        given[1] = driver.export_notify(notify, around.processes).hex()
-    except AclError as error:
-        reasons.append(error.message.rstrip("."))
-        is_good = False
-    keys = agreement.gather("to export memory", given)
-    for peer in around.peers if is_good and all(all(pair) for pair in keys) else ():
+    trial.reasons.clear()
+    for way in ways:
+        if works(way):
+            return way
+    raise NotSupportedError(
+        f"Processes cannot open each other's {what}: {'; '.join(trial.reasons)}.",
+        "In containers, share the host's process namespace (--pid=host); NPUs that are virtual "
+        "have no such memory.",
+    )
+
+
+@dataclass
+class _Trial:
+    """The opening of peers' memory and notifies. `memory` is this rank's and `own` its key,
+    `opened` has the keys and addresses of its peers'; `reasons` tells why ways have failed.
+    """
+
+    driver: AclDriver
+    agreement: Agreement
+    around: Neighbourhood
+    reasons: list[str] = field(default_factory=list)
+    memory: int = 0
+    own: bytes = b""
+    opened: list[tuple[bytes, int]] = field(default_factory=list)
+
+    def opens_memory(self, way: str) -> bool:
+        """True if every rank opens the memory of every peer, and copies from it."""
+        failures = len(self.reasons)
+        self.driver.share(way)
+        with self._noting(way):
+            self.memory = self.driver.allocate(PROBE_BYTES, for_peers=True)
+            self.own = self.driver.export(self.memory, PROBE_BYTES, self.around.processes)
+        keys = self.agreement.gather("to export memory", self.own.hex())
+        with self._noting(way):
+            for peer in self.around.peers if all(keys) else ():
+                key = bytes.fromhex(keys[peer])
+                self.opened.append((key, self.driver.open(key)))
+            for _, address in self.opened:
+                self._copy_from(address)
+        is_good = all(keys) and len(self.reasons) == failures
+        works = self.agreement.all("to open its peers' memory", is_good)
+        if not works:
+            self.end()
+        return works
+
+    def opens_notifies(self, way: str) -> bool:
+        """True if every rank opens a notify of every peer."""
+        failures = len(self.reasons)
+        self.driver.lists_processes = way == LISTED_KEYS
+        own, handles = b"", [self.driver.make_notify()]
+        with self._noting(way):
+            own = self.driver.export_notify(handles[0], self.around.processes)
+        keys = self.agreement.gather("to export a notify", own.hex())
+        with self._noting(way):
+            for peer in self.around.peers if all(keys) else ():
+                handles.append(self.driver.open_notify(bytes.fromhex(keys[peer])))
+        is_good = all(keys) and len(self.reasons) == failures
+        works = self.agreement.all("to open its peers' notifies", is_good)
+        for handle in reversed(handles):
+            self.driver.destroy_notify(handle)
+        return works
+
+    def end(self) -> None:
+        """Close peers' memory, and when all ranks have done so free this one's."""
+        for key, _ in self.opened:
+            self.driver.close(key)
+        self.opened.clear()
+        self.agreement.all("to end probing", True)
+        if self.own:
+            self.driver.close(self.own)
+        if self.memory:
+            self.driver.free(self.memory)
+        self.own, self.memory = b"", 0
+
+    def _copy_from(self, address: int) -> None:
+        """Copy from a peer's memory into the end of this rank's; AclError if that fails."""
+        stream = self.driver.make_stream()
         try:
-            key = bytes.fromhex(keys[peer][0])
-            opened.append((key, driver.open(key)))
-            notifies.append(driver.open_notify(bytes.fromhex(keys[peer][1])))
+            self.driver.copy(self.memory + PROBE_BYTES - _PLACE, address, _PLACE, stream)
+            if not self.driver.synchronize(stream, _PROBE_S):
+                raise AclError("aclrtMemcpyAsync", STREAM_TIMEOUT, "the copy does not end")
+        finally:
+            self.driver.destroy_stream(stream)
+
+    @contextmanager
+    def _noting(self, way: str) -> Iterator[None]:
+        """Note the reason of a failure, and go on."""
+        try:
+            yield
         except AclError as error:
-            reasons.append(error.message.rstrip("."))
-            is_good = False
-            break
-    is_good = agreement.all("to open its peers' memory", is_good and all(all(k) for k in keys))
-    for handle in (*notifies, notify):
-        driver.destroy_notify(handle)
-    if is_good:
-        return opened
-    for key, _ in opened:
-        driver.close(key)
-    return None
+            self.reasons.append(f"{way}: {error.message.rstrip('.')}")
 
 
 def _reductions(

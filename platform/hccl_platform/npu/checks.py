@@ -19,7 +19,8 @@ from typing import Any
 from hccl_platform.checks import TORCH, installed
 from hccl_platform.npu.acl import LIBRARY, OTHERS, SIGNATURES, AclError, Library, load
 from hccl_platform.npu.capabilities import PROBE_BYTES, can_watch, local_reductions
-from hccl_platform.npu.driver import HARDWARE_REDUCTIONS, HUGE_ONLY_P2P, AclDriver
+from hccl_platform.npu.driver import HARDWARE_REDUCTIONS, AclDriver
+from hccl_platform.npu.peer_memory import HANDLES, KEYS, LISTED_KEYS, MEMORY_WAYS
 from hccl_py.errors import HcclError
 from hccl_py.plugins.platforms import Check, Fact
 
@@ -187,9 +188,11 @@ def _npus() -> Iterator[Fact]:
         yield Fact("NPUs", "this process sees none", False, "See `npu-smi info`.")
         return
     yield Fact("NPUs", f"{count}, {(library.aclrtGetSocName() or b'').decode()}", True)
+    numbers = ", ".join(str(library.physical(device)) for device in range(count))
+    yield Fact("numbers on the board", numbers)
     yield _reach(library, count)
     try:
-        yield from _alone(library, AclDriver(library, 0))
+        yield from _alone(AclDriver(library, 0))
     except AclError as error:
         hint = "See `npu-smi info`: is it in use, or unwell?"
         yield Fact("NPU 0", error.message, False, hint)
@@ -201,7 +204,8 @@ def _reach(library: Library, count: int) -> Fact:
     for device in range(count):
         sees[device] = {p for p in range(count) if p == device or _can_reach(library, device, p)}
     if count == 1:
-        return Fact(name, "there is one", None, "Ranks need an NPU each.")
+        hint = "Ranks need an NPU each: start every process with one of its own, or let it see all."
+        return Fact(name, "this process sees one", None, hint)
     if all(len(peers) == count for peers in sees.values()):
         return Fact(name, f"all {count}", True)
     if all(len(peers) == 1 for peers in sees.values()):
@@ -217,15 +221,14 @@ def _can_reach(library: Library, device: int, peer: int) -> bool:
         return False
 
 
-def _alone(library: Library, driver: AclDriver) -> Iterator[Fact]:
+def _alone(driver: AclDriver) -> Iterator[Fact]:
     """Check the capabilities of NPU 0 that take one process only."""
-    pool = _p2p_memory(library)
-    driver.p2p_malloc = bool(pool.is_good)
-    yield pool
     yield _notifies(driver)
+    yield _ways(driver)
     memory = driver.allocate(PROBE_BYTES, for_peers=True)
+    pooled = driver.shared.is_pooled
     try:
-        yield _keys(driver, memory)
+        yield Fact("memory for peers", "a pool of its own" if pooled else "plain memory", True)
         good = len(local_reductions(driver, memory))
         yield Fact("reductions", f"{good} of {len(HARDWARE_REDUCTIONS)} in its own memory")
     finally:
@@ -238,14 +241,6 @@ def _alone(library: Library, driver: AclDriver) -> Iterator[Fact]:
         None,
         "`hccl-py run all_reduce --platform npu --ranks 2 -b 1K` logs their capabilities.",
     )
-
-
-def _p2p_memory(library: Library) -> Fact:
-    try:
-        library.aclrtFree(library.made("aclrtMalloc", PROBE_BYTES, HUGE_ONLY_P2P))
-    except AclError as error:
-        return Fact("memory for peers", f"{error.message} Plain memory is taken.")
-    return Fact("memory for peers", "there", True)
 
 
 def _notifies(driver: AclDriver) -> Fact:
@@ -283,23 +278,36 @@ def _posted(driver: AclDriver, seconds: int, pause_s: float) -> bool:
         driver.destroy_notify(notify)
 
 
-def _keys(driver: AclDriver, memory: int) -> Fact:
-    """Check that memory and notifies can be exported, with or without lists of processes."""
+def _ways(driver: AclDriver) -> Fact:
+    """Check the ways in which memory and notifies can be exported; the driver keeps the first."""
     good, failure = [], ""
-    for lists, words in ((False, "without lists of processes"), (True, "with lists")):
-        driver.lists_processes = lists
+    for way in MEMORY_WAYS:
+        driver.share(way)
         try:
-            driver.close(driver.export(memory, PROBE_BYTES, [driver.process()]))
-            notify = driver.make_notify()
-            try:
-                driver.export_notify(notify, [driver.process()])
-            finally:
-                driver.destroy_notify(notify)
-            good.append(words)
+            _export(driver, way)
+            good.append(way)
         except HcclError as error:
             failure = error.message
+    driver.share(good[0] if good else KEYS)
     hint = "" if good else "Virtual NPUs have no such memory; in containers try --pid=host."
-    return Fact("keys for peers", " and ".join(good) or failure, bool(good), hint)
+    return Fact("memory is shared by", ", ".join(good) or failure, bool(good), hint)
+
+
+def _export(driver: AclDriver, way: str) -> None:
+    """Export memory in one way, and a notify in the way that goes with it."""
+    memory, own = driver.allocate(PROBE_BYTES, for_peers=True), [driver.process()]
+    try:
+        driver.close(driver.export(memory, PROBE_BYTES, own))
+    finally:
+        driver.free(memory)
+    if way == HANDLES:
+        return
+    driver.lists_processes = way == LISTED_KEYS
+    notify = driver.make_notify()
+    try:
+        driver.export_notify(notify, own)
+    finally:
+        driver.destroy_notify(notify)
 
 
 CHECKS = (

@@ -10,6 +10,7 @@ stream; all other methods act at once.
 from __future__ import annotations
 
 import ctypes
+import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -22,13 +23,23 @@ from hccl_platform.npu.acl import (
     ExceptionCallback,
     Library,
 )
+from hccl_platform.npu.peer_memory import (
+    HUGE_FIRST,
+    KEYS,
+    KeyedMemory,
+    MappedMemory,
+    imported,
+    listed,
+    peer_memory,
+)
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import NotSupportedError
 
+LOGGER = logging.getLogger("hccl_py.platforms.npu")
+
 _HOST_TO_DEVICE, _DEVICE_TO_HOST, _DEVICE_TO_DEVICE = 1, 2, 3
-_HUGE_FIRST, HUGE_ONLY_P2P = 0, 4
-_MEMORY_WITHOUT_LIST, _NOTIFY_WITHOUT_LIST = 1, 2  # DISABLE_PID_VALIDATION
-_MEMORY_OF_PEER, _NOTIFY_OF_PEER = 1, 2  # ENABLE_PEER_ACCESS
+_NOTIFY_WITHOUT_LIST = 2  # DISABLE_PID_VALIDATION
+_NOTIFY_OF_PEER = 2  # ENABLE_PEER_ACCESS
 _SYNC_EVENT = 1
 _CAPTURES = 1
 
@@ -54,14 +65,14 @@ class TaskError(NamedTuple):
 class AclDriver:
     """One device of this process, and its peers' memory and notifies; torch_npu shares the runtime.
 
-    `lists_processes` if exports name the processes that may open them, `p2p_malloc` if memory for
-    peers comes from a pool of its own. Moves of more than `most_bytes` have to be cut.
+    Memory for peers is of `shared`; exported notifies name the processes that may open them if the
+    driver `lists_processes`. Moves of more than `most_bytes` have to be cut.
     """
 
     def __init__(self, library: Library, device: int) -> None:
         self.most_bytes = MOST_BYTES
         self.lists_processes = False
-        self.p2p_malloc = True
+        self.shared: KeyedMemory | MappedMemory = peer_memory(KEYS, library, device)
         self._acl, self._device = library, device
         self._callback: object = None
         self.enter()
@@ -76,21 +87,41 @@ class AclDriver:
         """Return this process's number in lists of processes."""
         return self._acl.number("aclrtDeviceGetBareTgid")
 
-    def reach(self, device: int) -> bool:
-        """Enable access to another device's memory; False if the hardware has none."""
-        can = self._acl.can_access(self._device, device)
+    def physical(self) -> int:
+        """Return the device's number on the board, the same in all processes."""
+        return self._acl.physical(self._device)
+
+    def share(self, way: str) -> None:
+        """Take memory for peers of one of MEMORY_WAYS from now on."""
+        self.shared = peer_memory(way, self._acl, self._device)
+
+    def reach(self, physical: int) -> bool:
+        """Enable access to the memory of a device by its number on the board; False if the hardware
+        has none. True where this process does not see the device, or the runtime refuses, which it
+        also does where access is enabled already: then opening the peer's memory decides.
+        """
+        seen = {self._acl.physical(device): device for device in range(self._acl.count())}
+        if physical not in seen:
+            return True
+        can = self._acl.can_access(self._device, seen[physical])
         if can:
-            self._acl.aclrtDeviceEnablePeerAccess(device, 0)
+            try:
+                self._acl.aclrtDeviceEnablePeerAccess(seen[physical], 0)
+            except AclError as error:
+                LOGGER.info("access to NPU %d may be enabled already: %s", physical, error.message)
         return can
 
     def allocate(self, size: int, *, for_peers: bool) -> int:
         """Return the address of new memory; peers may open it if it is `for_peers`."""
-        policy = HUGE_ONLY_P2P if for_peers and self.p2p_malloc else _HUGE_FIRST
-        return self._acl.made("aclrtMalloc", size, policy)
+        return (
+            self.shared.allocate(size)
+            if for_peers
+            else self._acl.made("aclrtMalloc", size, HUGE_FIRST)
+        )
 
     def free(self, address: int) -> None:
-        """Release memory."""
-        self._acl.aclrtFree(address)
+        """Release memory for peers."""
+        self.shared.free(address)
 
     def write(self, address: int, data: bytes) -> None:
         """Copy bytes of the host to the device, at once."""
@@ -104,19 +135,15 @@ class AclDriver:
 
     def export(self, address: int, size: int, processes: Sequence[int]) -> bytes:
         """Return a key with which these processes can open memory that begins an allocation."""
-        flags = 0 if self.lists_processes else _MEMORY_WITHOUT_LIST
-        key = self._acl.key("aclrtIpcMemGetExportKey", address, size, flags=flags)
-        if self.lists_processes:
-            self._acl.aclrtIpcMemSetImportPid(key, *_listed(processes))
-        return key
+        return self.shared.export(address, size, processes)
 
     def open(self, key: bytes) -> int:
         """Return the address of a peer's memory."""
-        return self._acl.made("aclrtIpcMemImportByKey", key, _MEMORY_OF_PEER)
+        return self.shared.open(key)
 
     def close(self, key: bytes) -> None:
         """Close a peer's memory, or end the export of this process's own."""
-        self._acl.aclrtIpcMemClose(key)
+        self.shared.close(key)
 
     def make_notify(self) -> int:
         """Return a new notify, which this process waits for; NotSupportedError if none is left."""
@@ -135,12 +162,12 @@ class AclDriver:
         flags = 0 if self.lists_processes else _NOTIFY_WITHOUT_LIST
         key = self._acl.key("aclrtNotifyGetExportKey", notify, flags=flags)
         if self.lists_processes:
-            self._acl.aclrtNotifySetImportPid(notify, *_listed(processes))
+            self._acl.aclrtNotifySetImportPid(notify, *listed(processes))
         return key
 
     def open_notify(self, key: bytes) -> int:
         """Return a peer's notify, which this process posts."""
-        return self._acl.made("aclrtNotifyImportByKey", key, _NOTIFY_OF_PEER)
+        return imported(self._acl, "aclrtNotifyImportByKey", key, _NOTIFY_OF_PEER)
 
     def destroy_notify(self, notify: int) -> None:
         """Destroy a notify, made or opened."""
@@ -229,7 +256,3 @@ class AclDriver:
             callback = ExceptionCallback(call)
         self._acl.aclrtSetExceptionInfoCallback(callback)
         self._callback = callback  # keeps it alive, as the runtime calls it
-
-
-def _listed(processes: Sequence[int]) -> tuple[object, int]:
-    return (ctypes.c_int32 * len(processes))(*processes), len(processes)

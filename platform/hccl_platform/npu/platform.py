@@ -81,15 +81,7 @@ class NpuPlatform:
         rank = world.rank_in(group)
         if rank is None:
             return None
-        device = _device(world) if self._device is None else self._device
-        found = library.count()
-        if max(device + 1, len(group.world_ranks)) > found:
-            raise NotSupportedError(
-                f"Rank {world.rank} of {len(group.world_ranks)} takes NPU {device}, and this "
-                f"process sees {found} NPUs.",
-                "Start at most as many processes as there are NPUs; ASCEND_RT_VISIBLE_DEVICES "
-                "selects the visible ones.",
-            )
+        device = self._device_of(world, len(group.world_ranks), library.count())
         streams = TorchStreams(device)
         size = len(group.world_ranks)
         key = f"npu/{world.key_of(group.name)}"
@@ -103,6 +95,25 @@ class NpuPlatform:
             with suppress(HcclError):
                 agreement.fail(error)
             raise
+
+    def _device_of(self, world: World, ranks: int, found: int) -> int:
+        """Return the NPU of this process: the only one that it sees, else the given one, or
+        torchrun's local rank, or the rank among its host's.
+        """
+        local = os.environ.get(_LOCAL, "")
+        device = self._device
+        if device is None:
+            device = int(local) if local.isdigit() else world.local_rank
+        if found == 1:
+            return 0
+        if max(device + 1, ranks) > found:
+            raise NotSupportedError(
+                f"Rank {world.rank} of {ranks} takes NPU {device}, and this process sees {found} "
+                "NPUs.",
+                "Start at most as many processes as there are NPUs, and let each see all of them "
+                "or one of its own (ASCEND_RT_VISIBLE_DEVICES).",
+            )
+        return device
 
 
 def _refuse(topology: Topology, config: Config, schedule: Schedule | None) -> None:
@@ -127,9 +138,3 @@ def _refuse(topology: Topology, config: Config, schedule: Schedule | None) -> No
             f"The npu platform runs inside one server, over SDMA: {topology.description}.",
             "Between servers take --platform distributed.",
         )
-
-
-def _device(world: World) -> int:
-    """Return the NPU of this process: torchrun's local rank, or the rank among its host's."""
-    local = os.environ.get(_LOCAL, "")
-    return int(local) if local.isdigit() else world.local_rank

@@ -69,7 +69,7 @@ class NpuSession:
         self._limit_s = math.ceil(limit_s or 0)  # Ascend's waits take whole seconds
         self._lock = threading.RLock()
         self._last: int | None = None
-        found = agreement.gather("to open its device", [device, driver.process()])
+        found = agreement.gather("to open its device", [driver.physical(), driver.process()])
         devices, processes = zip(*found, strict=True)
         self._check_devices(devices)
         around = Neighbourhood(self._rank, devices, processes)

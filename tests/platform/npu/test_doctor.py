@@ -99,7 +99,9 @@ def test_the_fake_runtime(patient: Patient) -> None:
     found = on_the_fake(patient, ASCEND_IS="left alone")
     assert found.npu()["ready"] is True, found.npu()
     good = ("libascendcl.so", "import torch_npu", "NPUs", "access to peers", "notifies")
-    assert all(found.facts[name]["good"] for name in (*good, "memory for peers", "keys for peers"))
+    assert all(
+        found.facts[name]["good"] for name in (*good, "memory for peers", "memory is shared by")
+    )
     assert found.facts["NPUs"]["value"] == "4, Ascend910B1"
     assert found.facts["access to peers"]["value"] == "all 4"
     assert found.facts["reductions"]["value"] == "18 of 18 in its own memory"
@@ -114,9 +116,10 @@ def test_the_fake_runtime(patient: Patient) -> None:
     ("knobs", "name", "good", "words"),
     [
         ({"P2P": 0}, "access to peers", False, "none"),
-        ({"devices": 1}, "access to peers", None, "there is one"),
-        ({"IPC": "list"}, "keys for peers", True, "with lists"),
-        ({"IPC": "none"}, "keys for peers", False, "207000"),
+        ({"devices": 1}, "access to peers", None, "this process sees one"),
+        ({"IPC": "list"}, "memory is shared by", True, "keys with lists"),
+        ({"VISIBLE": "2,1"}, "numbers on the board", None, "2, 1"),
+        ({"IPC": "none"}, "memory is shared by", False, "207000"),
         ({"NOTIFIES": 0}, "notifies", False, "no notify left"),
         ({"FAULT": "device=0:kind=silent:after=0"}, "notifies", False, "107020"),
         ({"FAULT": "device=0:kind=silent:after=1"}, "time-outs", None, "aclrtSynchronizeStream"),

@@ -18,9 +18,10 @@ import hccl_py as hccl
 from hccl_platform.lowering.part import part_of
 from hccl_platform.npu import NpuPlatform
 from hccl_platform.npu.acl import TASK_TIMEOUT, AclError, Library, load
-from hccl_platform.npu.driver import HUGE_ONLY_P2P, TaskError
+from hccl_platform.npu.driver import TaskError
 from hccl_platform.npu.failed_tasks import History, IssuedRun
 from hccl_platform.npu.issue import IssueList
+from hccl_platform.npu.peer_memory import HANDLES, HUGE_ONLY_P2P, KEYS, LISTED_KEYS
 from hccl_platform.processes.world import World
 from hccl_py.call.config import Config
 from hccl_py.errors import HcclError, NotSupportedError
@@ -28,7 +29,13 @@ from hccl_py.plugins.platforms import Group, Schedule
 from hccl_py.program.program import Program
 from hccl_py.topology import topology_of
 from tests.platform.npu.runtime import Machine
-from tests.platform.npu.sessions import KINDS, Device, live, lost_posts, open_device
+from tests.platform.npu.sessions import (
+    KINDS,
+    Device,
+    live,
+    lost_posts,
+    open_device,
+)
 from tests.platform.processes.children import Ended, children
 from tests.testing.authors import Turns, WokenTwice
 
@@ -114,13 +121,68 @@ def test_no_handle_count_grows_in_a_thousand_ops_of_ten_tags(tmp_path: Path) -> 
         assert left == dict.fromkeys(KINDS, 0) | {"memory": made}
 
 
-@pytest.mark.parametrize("ipc", ["free", "list"])
+@pytest.mark.parametrize("ipc", ["free", "list", "handles"])
 def test_what_the_machine_has_is_found_out(ipc: str, tmp_path: Path) -> None:
     found = values_of(in_devices(2, lambda d: d.session.capabilities.document(), tmp_path, IPC=ipc))
     assert found[0] == found[1]
-    assert (found[0]["pid_free_ipc"], found[0]["pid_list_ipc"]) == (ipc == "free", ipc == "list")
+    ways = {"free": KEYS, "list": LISTED_KEYS, "handles": HANDLES}
+    assert found[0]["memory"] == ways[ipc]
+    assert found[0]["notifies"] == (LISTED_KEYS if ipc == "list" else KEYS)
     assert "sum fp32" in found[0]["inline_reduce"]
     assert len(found[0]["inline_reduce"]) == 18
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        pytest.param({"IPC": "handles"}, id="boards attached by PCIe"),
+        pytest.param({"IMPORT_FLAGS": 0}, id="imports without flags"),
+        pytest.param({"REENABLE": 0}, id="access that is enabled already"),
+    ],
+)
+def test_boards_that_refuse(knobs: dict[str, object], tmp_path: Path) -> None:
+    """Two communicators of a process run right and leave nothing."""
+    programs = [program_of("all_reduce", 4, count) for count in (64, 5000)]
+
+    with Machine(4) as machine:
+
+        def run(world: World) -> tuple[Any, ...]:
+            found, made = [], 0
+            opened = [open_device(world, machine, knobs, name=n) for n in ("first", "second")]
+            for device in opened:
+                into, out = (device.memory(5000, np.float32) for _ in range(2))
+                for program in programs:
+                    count = program.op.count
+                    found.append(summed(device, program, "tag", into[:count], out[:count]))
+            for device in opened:
+                device.session.close()
+                device.streams.end()
+                made += device.made
+            return found, live() == dict.fromkeys(KINDS, 0) | {"memory": made}
+
+        with children(4, run, tmp_path) as started:
+            assert values_of(started.wait()) == [([True] * 4, True)] * 4
+
+
+def test_processes_that_see_one_device_each(tmp_path: Path) -> None:
+    """Every process counts its own from 0; the numbers on the board tell them apart."""
+    program, boards = program_of("all_reduce", 3, 64), (5, 0, 2)
+
+    def opened(world: World, machine: Machine, visible: int) -> Device:
+        return open_device(world, machine, {"VISIBLE": visible}, number=0)
+
+    def run(world: World) -> bool:
+        device = opened(world, machine, boards[world.rank])
+        into, out = (device.memory(64, np.float32) for _ in range(2))
+        return summed(device, program, "tag", into, out)
+
+    with Machine(8) as machine:
+        with children(3, run, tmp_path) as started:
+            assert values_of(started.wait()) == [True] * 3
+        (tmp_path / "again").mkdir()
+        with children(2, lambda w: opened(w, machine, 4) and None, tmp_path / "again") as started:
+            messages = {ended.message for ended in started.wait().values()}
+    assert messages == {"Ranks 0 and 1 are both on NPU 4."}
 
 
 @pytest.mark.parametrize("poor", [(), (1,), (0, 1)])

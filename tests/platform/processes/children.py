@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import pickle
@@ -9,7 +10,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,15 @@ from hccl_py.errors import ExecTimeoutError, HcclError
 
 __all__ = ["Children", "Ended", "FileStore", "children"]
 
-LATEST_S = 60.0
+ASLEEP_S = 60.0
+"""Seconds that a process may take to end in which no process of its test wants the machine: on a
+busy machine the seconds of others do not count.
+"""
+_LOOK_S = 0.5
+_STACKS_S = 2.0
+_STATE = 0
+_WORKING = "RD"
+"""States of a thread that runs, waits for a processor, or for a disk."""
 
 
 class FileStore:
@@ -63,6 +72,7 @@ class Children:
 
     def __init__(self, ranks: int, body: Callable[[World], Any], folder: Path) -> None:
         self.results = [os.memfd_create(f"result of {rank}") for rank in range(ranks)]
+        self.stacks = [os.memfd_create(f"stacks of {rank}") for rank in range(ranks)]
         self.processes = [
             self._fork(World(r, ranks, FileStore(folder)), body) for r in range(ranks)
         ]
@@ -73,8 +83,7 @@ class Children:
         """Wait for some processes to end, by default all that nobody has waited for."""
         found = {}
         for rank in sorted(self.left if ranks is None else ranks):
-            ready, _, _ = select.select([self.pidfds[rank]], [], [], LATEST_S)
-            assert ready, f"rank {rank} has not ended"
+            self._wait_for(rank)
             os.waitpid(self.processes[rank], 0)
             self.left.discard(rank)
             os.lseek(self.results[rank], 0, os.SEEK_SET)
@@ -87,11 +96,28 @@ class Children:
         os.kill(self.processes[rank], number)
         return time.monotonic()
 
+    def _wait_for(self, rank: int) -> None:
+        """Wait for a process to end; if all processes sleep instead, show where they do."""
+        looks = 0
+        while not select.select([self.pidfds[rank]], [], [], _LOOK_S)[0]:
+            looks += not any(_works(self.processes[other]) for other in self.left)
+            assert looks < ASLEEP_S / _LOOK_S, f"rank {rank} has not ended:\n{self._shown()}"
+
+    def _shown(self) -> str:
+        """Return the stacks of the processes that are left."""
+        texts = []
+        for rank in sorted(self.left):
+            os.kill(self.processes[rank], signal.SIGUSR2)
+            select.select([self.pidfds[rank]], [], [], _STACKS_S / len(self.left))
+            text = os.pread(self.stacks[rank], 1 << 16, 0).decode(errors="replace")
+            texts.append(f"--- rank {rank}\n{text}")
+        return "\n".join(texts)
+
     def close(self) -> None:
         for rank in self.left:
             os.kill(self.processes[rank], signal.SIGKILL)
             os.waitpid(self.processes[rank], 0)
-        for descriptor in (*self.results, *self.pidfds):
+        for descriptor in (*self.results, *self.stacks, *self.pidfds):
             os.close(descriptor)
 
     def _fork(self, world: World, body: Callable[[World], Any]) -> int:
@@ -99,6 +125,7 @@ class Children:
         if process:
             return process
         gc.callbacks.clear()  # hypothesis has one, and an interrupt raised in it would be lost
+        faulthandler.register(signal.SIGUSR2, self.stacks[world.rank])
         signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for jobs with &
         try:
             ended = Ended(body(world))
@@ -109,6 +136,15 @@ class Children:
             ended = Ended(None, type(error).__name__, str(error), at=time.monotonic())
         os.write(self.results[world.rank], pickle.dumps(ended))
         os._exit(0)
+
+
+def _works(process: int) -> bool:
+    """True if a thread of a process runs or would."""
+    for path in Path(f"/proc/{process}/task").glob("*/stat"):
+        with suppress(OSError):  # the thread has ended
+            if path.read_text("utf-8", "replace").rpartition(")")[2].split()[_STATE] in _WORKING:
+                return True
+    return False
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
@@ -28,6 +29,17 @@ aclError refuse(aclError code, const char* function, const char* format, ...) {
   if (knobs().verbose)
     std::fprintf(stderr, "fakeacl[%d] %s -> %d\n", getpid(), message.c_str(), code);
   return code;
+}
+
+int physical_of(int64_t device) {
+  const std::vector<int>& seen = knobs().visible;
+  const bool is_seen = device >= 0 && device < static_cast<int64_t>(seen.size());
+  return is_seen ? seen[device] : -1;
+}
+
+static int logical_of(int physical) {
+  const std::vector<int>& seen = knobs().visible;
+  return static_cast<int>(std::find(seen.begin(), seen.end(), physical) - seen.begin());
 }
 
 int current_device() { return current; }
@@ -62,9 +74,10 @@ API aclError aclFinalize() {
   return OK;
 }
 
-API aclError aclrtSetDevice(int32_t device) {
+API aclError aclrtSetDevice(int32_t logical) {
+  const int device = physical_of(logical);
   if (!initialized) REFUSE(UNINITIALIZED, "aclInit comes first");
-  if (device < 0 || device >= knobs().devices) REFUSE(INVALID_DEVICE, "no device %d", device);
+  if (device < 0) REFUSE(INVALID_DEVICE, "no device %d", logical);
   if (is_lost(device)) REFUSE(LOST_HEARTBEAT, "device %d is lost", device);
   if (current != device) users[device]++;
   current = device;
@@ -73,13 +86,13 @@ API aclError aclrtSetDevice(int32_t device) {
 
 API aclError aclrtGetDevice(int32_t* device) {
   if (current < 0) REFUSE(CONTEXT_NULL, "this thread has set no device");
-  *device = current;
+  *device = logical_of(current);
   return OK;
 }
 
-static aclError reset(const char* function, int32_t device, bool force) {
-  if (device < 0 || device >= knobs().devices)
-    return refuse(INVALID_DEVICE, function, "no device %d", device);
+static aclError reset(const char* function, int32_t logical, bool force) {
+  const int device = physical_of(logical);
+  if (device < 0) return refuse(INVALID_DEVICE, function, "no device %d", logical);
   if (force || users[device] <= 1) {
     users[device] = 0;
     destroy_streams_of(device);
@@ -94,7 +107,7 @@ API aclError aclrtResetDevice(int32_t device) { return reset(__func__, device, f
 API aclError aclrtResetDeviceForce(int32_t device) { return reset(__func__, device, true); }
 
 API aclError aclrtGetDeviceCount(uint32_t* count) {
-  *count = knobs().devices;
+  *count = static_cast<uint32_t>(knobs().visible.size());
   return OK;
 }
 
@@ -114,28 +127,35 @@ API aclError aclrtGetVersion(int32_t* major, int32_t* minor, int32_t* patch) {
 }
 
 API aclError aclrtDeviceCanAccessPeer(int32_t* can, int32_t device, int32_t peer) {
-  const int count = knobs().devices;
-  if (device < 0 || device >= count || peer < 0 || peer >= count) {
+  if (physical_of(device) < 0 || physical_of(peer) < 0) {
     REFUSE(INVALID_DEVICE, "no devices %d, %d", device, peer);
   }
   *can = device != peer && knobs().peers;
   return OK;
 }
 
-API aclError aclrtDeviceEnablePeerAccess(int32_t peer, uint32_t flags) {
+API aclError aclrtGetPhyDevIdByLogicDevId(int32_t device, int32_t* physical) {
+  if (!physical || physical_of(device) < 0) REFUSE(INVALID_DEVICE, "no device %d", device);
+  *physical = physical_of(device);
+  return OK;
+}
+
+API aclError aclrtDeviceEnablePeerAccess(int32_t logical, uint32_t flags) {
   int device;
   TRY(here(__func__, &device));
   if (flags) REFUSE(PARAM_INVALID, "flags must be 0");
-  if (peer < 0 || peer >= knobs().devices || peer == device)
-    REFUSE(INVALID_DEVICE, "no peer %d", peer);
+  const int peer = physical_of(logical);
+  if (peer < 0 || peer == device) REFUSE(INVALID_DEVICE, "no peer %d", logical);
+  if (reach[device][peer] && !knobs().reenable)
+    REFUSE(DRIVER_ERROR, "access to %d is enabled (FAKEACL_REENABLE)", logical);
   return enable_peer(__func__, device, peer);
 }
 
-API aclError aclrtDeviceDisablePeerAccess(int32_t peer) {
+API aclError aclrtDeviceDisablePeerAccess(int32_t logical) {
   int device;
   TRY(here(__func__, &device));
-  if (peer < 0 || peer >= knobs().devices || peer == device)
-    REFUSE(INVALID_DEVICE, "no peer %d", peer);
+  const int peer = physical_of(logical);
+  if (peer < 0 || peer == device) REFUSE(INVALID_DEVICE, "no peer %d", logical);
   reach[device][peer] = false;
   return OK;
 }

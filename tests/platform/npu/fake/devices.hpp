@@ -5,6 +5,10 @@
 
 constexpr int MOST_DEVICES = 16;
 
+// The number on the board of a device that the process sees, or -1. Elsewhere in this library
+// devices have their numbers on the board.
+int physical_of(int64_t device);
+
 // The thread's device, or -1.
 int current_device();
 

@@ -94,15 +94,13 @@ API aclError aclrtGetSysParamOpt(int, int64_t* value) {
                                                   stub(aclmdlRICaptureThreadExchangeMode)
 
 // What would do something, and does not here.
-#define ABSENT(stub)                                                                             \
-  stub(aclGetDeviceCapability) stub(aclrtBinaryGetFunction) stub(aclrtBinaryLoadFromData)        \
-      stub(aclrtFreePhysical) stub(aclrtGetFunctionAddr) stub(aclrtMallocPhysical)               \
-          stub(aclrtMapMem) stub(aclrtMemExportToShareableHandle)                                \
-              stub(aclrtMemImportFromShareableHandle) stub(aclrtMemSetPidToShareableHandle)      \
-                  stub(aclrtProcessReport) stub(aclrtReleaseMemAddress)                          \
-                      stub(aclrtReserveMemAddress) stub(aclrtUnmapMem) stub(rtDevBinaryRegister) \
-                          stub(rtFunctionRegister) stub(rtGetC2cCtrlAddr) stub(rtKernelLaunch)   \
-                              stub(aclrtIpcGetEventHandle) stub(aclrtIpcOpenEventHandle)
+#define ABSENT(stub)                                                                              \
+  stub(aclGetDeviceCapability) stub(aclrtBinaryGetFunction)                                       \
+  stub(aclrtBinaryLoadFromData) stub(aclrtGetFunctionAddr)                                        \
+  stub(aclrtMemSetPidToShareableHandle) stub(aclrtProcessReport)                                  \
+  stub(rtDevBinaryRegister) stub(rtFunctionRegister)                                              \
+  stub(rtGetC2cCtrlAddr) stub(rtKernelLaunch)                                                     \
+  stub(aclrtIpcGetEventHandle) stub(aclrtIpcOpenEventHandle)
 
 static long unheard(const char* name) {
   if (knobs().verbose) std::fprintf(stderr, "fakeacl: %s unheard\n", name);

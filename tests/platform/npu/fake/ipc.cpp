@@ -35,7 +35,7 @@ aclError list_pids(const char* function, PidList& list, const int32_t* pids, siz
 }
 
 aclError admit(const char* function, const PidList& list) {
-  if (knobs().ipc == "free") {
+  if (knobs().ipc != "list") {
     if (list.unvalidated) return OK;
     return refuse(DRIVER_ERROR, function,
                   "exported with validation, which fails here (FAKEACL_IPC)");
@@ -127,6 +127,9 @@ API aclError aclrtIpcMemImportByKey(void** address, const char* key, uint64_t fl
   if (flags & ~MEMORY_IMPORT_PEER_ACCESS) REFUSE(PARAM_INVALID, "flags %lu", flags);
   if (std::sscanf(key, "memory %d %d %zu %lu", &pid, &file, &size, &nonce) != 4)
     REFUSE(PARAM_INVALID, "not a key");
+  if (knobs().ipc == "handles")
+    REFUSE(DRIVER_ERROR, "memory is opened by shareable handles here (FAKEACL_IPC)");
+  if (flags && !knobs().import_flags) REFUSE(PARAM_INVALID, "flags are reserved");
   BlockRef block;
   try {
     block = opened(pid, file, size, nonce);

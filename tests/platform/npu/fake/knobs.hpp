@@ -9,7 +9,13 @@
 //   FAKEACL_NOTIFIES=8192       notifies that a device has, at most 8192
 //   FAKEACL_IPC=free            keys without lists of processes; with them imports fail with 507899
 //               list            the other way round
-//               none            no keys: 207000
+//               handles         keys of memory are refused with 507899, as on boards whose NPUs
+//                               are attached by PCIe; shareable handles are taken
+//               none            neither keys nor handles: 207000
+//   FAKEACL_IMPORT_FLAGS=0      imports by keys take no flags, as before CANN 8.5
+//   FAKEACL_VISIBLE=3           the devices that the process sees, by their numbers on the board,
+//                               with commas between them: it counts them from 0. Without it: all
+//   FAKEACL_REENABLE=0          access to a peer that is enabled is not enabled again: 507899
 //   FAKEACL_P2P=0               devices do not reach each other
 //   FAKEACL_REDUCE=local        aclrtReduceAsync wants both operands on the stream's device, as is
 //                               documented. Without it: anywhere
@@ -28,13 +34,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 struct Knobs {
   int devices;
   std::string soc, version, machine, ipc, reduce, fault, report;
+  std::vector<int> visible;
   size_t memory, most_bytes;
   int notifies;
-  bool peers, atomic, verbose;
+  bool peers, atomic, verbose, import_flags, reenable;
   uint64_t seed;
   uint32_t delay_us;
 };

@@ -1,5 +1,6 @@
 #include "memory.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -43,6 +44,19 @@ Block::Block(size_t bytes, int device)
 Block::Block(int file, size_t size, int device)
     : size(size), device(device), imported(true), file(file) {
   map();
+}
+
+Block::Block(const Block& other, char* at)
+    : base(at),
+      size(other.size),
+      device(other.device),
+      imported(other.imported),
+      file(fcntl(other.file, F_DUPFD_CLOEXEC, 0)) {
+  if (file < 0) throw std::bad_alloc();
+  if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
+    close(file);
+    throw std::bad_alloc();
+  }
 }
 
 // Reserves enough to find an address that is a multiple of a huge page, and gives the rest back.

@@ -43,6 +43,7 @@ class Block {
   // Both throw std::bad_alloc.
   Block(size_t size, int device);            // a new one
   Block(int file, size_t size, int device);  // another process's: takes the file over
+  Block(const Block& other, char* at);       // the same memory, at a reserved address
   ~Block();
   Block(const Block&) = delete;
 
