@@ -114,6 +114,7 @@ def export(
     topology: str = "ascend950",
     mode: str | None = None,
     root: int | None = None,
+    name: str = "",
 ) -> Export:
     options = CallOptions(
         op_of(executor),
@@ -132,7 +133,7 @@ def export(
     def record(count: int) -> Program:
         return request.plan(replace(op, count=count)).program
 
-    project = export_project(record, op.count, request.topology, BUFFER, "--ranks 4")
+    project = export_project(record, op.count, request.topology, BUFFER, "--ranks 4", name)
     return Export(request, op, project)
 
 

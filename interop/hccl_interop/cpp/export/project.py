@@ -52,10 +52,13 @@ def export_project(
     topology: Topology,
     hccl_bytes: int,
     options: str,
+    name: str = "",
 ) -> Exported:
     """Return the project of a call; `record` records it at a number of elements.
 
-    `hccl_bytes` are those of the HCCL buffer; `options` are those of `hccl-py check` for the call.
+    A project with a `name` is one of several in a process: its kernel, its resources and its
+    functions have names of their own. `hccl_bytes` are those of the HCCL buffer; `options`
+    are those of `hccl-py check` for the call.
     Raises NotSupportedError for programs that HCCL's programming API cannot express,
     ParameterError for a call without data.
     """
@@ -77,7 +80,7 @@ def export_project(
     chunks = sorted({fitter.ranks, fitter.devices, fitter.ranks // fitter.devices})
     samples = sample_sizes(fitting, count, room, chunks)
     sizes = sizes_of(samples, _dimensions(fitter))
-    return _ProjectWriter(samples, sizes, fitter, zones, options).exported()
+    return _ProjectWriter(samples, sizes, fitter, zones, options, name).exported()
 
 
 def _check(program: Program, topology: Topology) -> None:
@@ -126,6 +129,7 @@ class _ProjectWriter:
         fitter: Fitter,
         zones: Sequence[Zone],
         options: str,
+        title: str,
     ) -> None:
         self._samples, self._sizes, self._fitter = samples, sizes, fitter
         self._program = samples.exported
@@ -135,7 +139,8 @@ class _ProjectWriter:
         name = self._program.executor or "a program"
         what = f"{comment(name)}, {self._op.name} on {fitter.ranks} ranks"
         self._title = f"Written by `hccl-py export`: {what}."
-        self._kernel_name = f"{camel_case(self._op.name.replace('_', ' '))}Kernel"
+        self._name = title
+        self._kernel_name = f"{camel_case((title or self._op.name).replace('_', ' '))}Kernel"
         self._threads = self._program.streams
         self._shown = shown_to_peers(self._program)
         least, most = samples.least, samples.most
@@ -144,7 +149,8 @@ class _ProjectWriter:
     def exported(self) -> Exported:
         """Return all files."""
         op = self._op.name
-        files = project_files(op, op, self._header(), self._host(), self._kernel(), self._options)
+        texts = (self._header(), self._host(), self._kernel())
+        files = project_files(self._name or op, op, *texts, self._options)
         return Exported(files, self._program, tuple(self._zones), *self._range)
 
     def _kernel(self) -> str:
@@ -238,6 +244,7 @@ class _ProjectWriter:
     def _host(self) -> str:
         return write_host(
             self._op,
+            self._name,
             self._title,
             self._kernel_name,
             self._planes,
