@@ -127,6 +127,7 @@ def _show(
             "tasks": project.program.task_count,
         }
         found |= {"least_count": project.least, "most_count": project.most}
+        found |= {"missing": project.missing or None}
         if is_checked:
             found["difference"] = difference
         print_json({**head, **found}, files=({"path": path} for path in project.files))
@@ -138,7 +139,7 @@ def _show(
     for path in project.files:
         screen.show(f"  {path}")
     if project.least == project.most:
-        screen.show("It is for this size: offsets and sizes are numbers.")
+        screen.show(f"It is for this size alone: {project.missing}.")
     else:
         screen.show(f"It is for {project.least} to {project.most} elements.")
     if difference:

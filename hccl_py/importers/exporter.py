@@ -32,6 +32,10 @@ class Project(Protocol):
     def most(self) -> int:
         """The largest count of elements."""
 
+    @property
+    def missing(self) -> str:
+        """The part of the program that is right for this count alone; "" where there is none."""
+
 
 @dataclass(frozen=True)
 class PluginProgram:

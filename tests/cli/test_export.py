@@ -52,7 +52,8 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["schema"] == "hccl-py.export/1"
     assert (found["executor"], found["op"], found["ranks"]) == ("AllReduceRing", "all_reduce", 2)
-    assert (found["least_count"], found["most_count"]) == (1, 50 << 20)
+    assert (found["least_count"], found["most_count"]) == (1, 32 * 50 << 20)  # in 32 rounds
+    assert found["missing"] is None
     assert [file["path"] for file in found["files"]] == FILES
 
 
@@ -74,7 +75,7 @@ def test_a_plugin_of_a_tuning_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("tuned.json", "--plugin", "made", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     bounds = [(one["name"], one["least_count"], one["most_count"]) for one in found["programs"]]
-    assert bounds == [("all_reduce_star", 1, 8192), ("all_reduce_ring", 8193, 50 << 20)]
+    assert bounds == [("all_reduce_star", 1, 8192), ("all_reduce_ring", 8193, 32 * 50 << 20)]
     assert "only op_base and servers of one size" in found["left_out"][0]
     assert '{"all_reduce_star", ' in Path("made/AllReduce/selector.cc").read_text()
 
