@@ -31,12 +31,15 @@ EVEN, ALIGNED, FRONT, BACK = (
 
 def test_parts_by_hand() -> None:
     even = Pieces((EVEN,), [40], 4)  # 10 elements: 4, 3 and 3
-    assert (even.begin.tolist(), even.size.tolist()) == ([[0, 16, 28]], [[16, 12, 12]])
+    assert (even.begin == [[0, 16, 28]]).all()
+    assert (even.size == [[16, 12, 12]]).all()
     aligned = Pieces((ALIGNED,), [520], 4)  # 174 bytes each, rounded up: 256, 256 and the rest
-    assert (aligned.begin.tolist(), aligned.size.tolist()) == ([[0, 256, 512]], [[256, 256, 8]])
+    assert (aligned.begin == [[0, 256, 512]]).all()
+    assert (aligned.size == [[256, 256, 8]]).all()
     nested = Pieces((BACK, EVEN), [40], 4)  # behind 3 elements: 3, 2 and 2
-    assert (nested.begin.tolist(), nested.size.tolist()) == ([[12, 24, 32]], [[12, 8, 8]])
-    assert Pieces((FRONT,), [40], 4).size.tolist() == [12]
+    assert (nested.begin == [[12, 24, 32]]).all()
+    assert (nested.size == [[12, 8, 8]]).all()
+    assert (Pieces((FRONT,), [40], 4).size == [12]).all()
 
 
 @given(

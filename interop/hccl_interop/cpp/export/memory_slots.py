@@ -35,11 +35,11 @@ class Length(NamedTuple):
 
 
 Base: TypeAlias = tuple[tuple[int, Length], ...]
-"""SlotRow before a place: how many of which length."""
+"""Slots before a place: how many of which length."""
 
 
 class SlotRow(NamedTuple):
-    """SlotRow of one stride behind a base; no stride: one slot."""
+    """Slots of one stride behind a base; no stride: one slot."""
 
     base: Base = ()
     stride: Length | None = None

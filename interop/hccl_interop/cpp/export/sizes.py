@@ -1,8 +1,8 @@
 """Offsets and sizes in the words of an algorithm: slots of a memory, and parts of the data.
 
 Every offset and size was recorded at many counts. It is written as a formula where one formula is
-right at all of them: a place in slots (memory_slots.py) and a part of the data (data_cuts.py). Where a step
-has none, offsets and sizes are those of the exported call, and `missing` names the step.
+right at all of them: a place in slots (memory_slots.py) and a part of the data (data_cuts.py).
+Where a step has none, offsets and sizes are those of the exported call, and `missing` names it.
 """
 
 from __future__ import annotations
