@@ -1,4 +1,4 @@
-"""`hccl-py tuning`: a tuning table, held against HCCL's rules."""
+"""`hccl-py tuning`: a tuning table, held against HCCL's rules, or as rules of a tuner plugin."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import Output, flag
+from hccl_py.cli.options import Output, flag, option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,17 +25,33 @@ def command(
     differing: Annotated[
         bool, flag("--differing", "Only ranges where HCCL's rules choose otherwise.")
     ] = False,
+    to: Annotated[
+        str | None,
+        option(
+            "--to",
+            "FORM",
+            "Rules instead: hccl-tuner (JSON for HCCL's example plugin), hccl-plugin (a plugin in "
+            "C++), nccl-csv, rccl-csv.",
+        ),
+    ] = None,
+    out: Annotated[
+        str | None, option("-o --out", "PATH", "With --to: the file, or the plugin's folder.")
+    ] = None,
     output: Output,
 ) -> None:
-    """Show a tuning table, and where it differs from HCCL's rules.
+    """Show a tuning table, and where it differs from HCCL's rules; or write it as rules.
 
     Per range of sizes: the fastest executor, what HCCL's rules choose at the sizes that were timed,
-    and the ratio of its time to the fastest by the cost model.
+    and the ratio of its time to the fastest by the cost model. --to writes the ranges as rules of a
+    tuner plugin, and says what the rules cannot say.
     """
     from hccl_py.cli.output import Screen, print_json
     from hccl_py.tuning.table import TuningTable
 
     table = TuningTable.read(file)
+    if to is not None or out is not None:
+        _write_rules(table, to, out, output)
+        return
     if output.json:
         print_json(_document(table, file), ranges=_rows(table, differing))
         return
@@ -134,3 +150,39 @@ def _cells(found: SizeRange, sample: Sample) -> list[str]:
         "" if sample.gain is None else f"{sample.gain:.2f}",
         "as HCCL's rules" if found.is_hccl(sample) else f"not {rules}",
     ]
+
+
+def _write_rules(table: TuningTable, form: str | None, out: str | None, output: Output) -> None:
+    """Write the rules of a form, and say what they cannot say."""
+    from hccl_py.cli.output import Screen, counted, print_json
+    from hccl_py.documents.disk import write_file
+    from hccl_py.errors import ParameterError, did_you_mean
+    from hccl_py.scaffold.project import check_target, target_of, write_project
+    from hccl_py.tuning.hccl_tuner import tuner_json, tuner_plugin
+    from hccl_py.tuning.nccl_tuner import tuner_csv
+    from hccl_py.tuning.tuner_rules import RULES
+
+    texts = {"hccl-tuner": tuner_json, "nccl-csv": tuner_csv, "rccl-csv": tuner_csv}
+    known = ("hccl-plugin", *texts)
+    if form is None:
+        raise ParameterError("-o needs a form of rules.", f"--to names one of {', '.join(known)}.")
+    if form not in known:
+        raise ParameterError(f"--to {form!r} is no form of rules.", did_you_mean(form, known))
+    if out is None:
+        raise ParameterError("The rules have no place.", "Name the file or folder: -o PATH.")
+    if form == "hccl-plugin":
+        target = target_of(out, "-o")
+        check_target(target, "-o")
+        files, count, unsaid = tuner_plugin(table)
+        write_project(files, target, "-o")
+    else:
+        text, count, unsaid = texts[form](table)
+        write_file(out, text.encode(), RULES)
+    if output.json:
+        head = {"schema": "hccl-py.tuner-rules/1", "form": form, "path": out, "rules": count}
+        print_json(head, unsaid=({"text": line} for line in unsaid))
+        return
+    screen = Screen()
+    screen.show(f"{out}: {counted(count, 'rule')}")
+    for line in unsaid:
+        screen.show(f"  {line}")

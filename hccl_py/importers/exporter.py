@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
@@ -31,6 +32,21 @@ class Project(Protocol):
     def most(self) -> int:
         """The largest count of elements."""
 
+    @property
+    def missing(self) -> str:
+        """The part of the program that is right for this count alone; "" where there is none."""
+
+
+@dataclass(frozen=True)
+class PluginProgram:
+    """A project in a plugin: its name there, its ranks, and the counts that it is to take."""
+
+    name: str
+    project: Any
+    topology: Topology
+    least: int
+    most: int
+
 
 class Exporter(ABC):
     """A language of projects: `topology` is the product that they are for by default."""
@@ -55,10 +71,12 @@ class Exporter(ABC):
         topology: Topology,
         buffer_bytes: int,
         options: str,
+        name: str = "",
     ) -> Project:
         """Return the project for what `record` records of a number of elements.
 
-        `buffer_bytes` has the HCCL buffer, `options` are those of `hccl-py check` for the call.
+        A project with a `name` shares a process with others. `buffer_bytes` has the HCCL
+        buffer, `options` are those of `hccl-py check` for the call.
         Raises NotSupportedError where the language cannot express the program.
         """
 
@@ -67,6 +85,17 @@ class Exporter(ABC):
         """Return the first difference between a project's program and the recording of its files
         in one sentence; None where they are the same.
         """
+
+    @abstractmethod
+    def plugin_name(self, executor: str, op: str, taken: Sequence[str]) -> str:
+        """Return a name in a plugin for the program of an executor, none of those taken.
+
+        Raises NotSupportedError for an op that plugins do not have.
+        """
+
+    @abstractmethod
+    def plugin(self, programs: Sequence[PluginProgram]) -> Mapping[str, str]:
+        """Return the texts, by path, of a plugin that chooses the first program that fits."""
 
     @abstractmethod
     def starting_project(self, name: str, op: str) -> dict[str, str]:

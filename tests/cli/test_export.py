@@ -7,6 +7,7 @@ import pytest
 
 from hccl_py.cli import export, main
 from tests.interop.cpp.kit import builder, compiler
+from tests.tuning.test_table import entry, table, winner
 
 FILES = [
     *("CMakeLists.txt", "hccl-py.toml", "include/custom.h", "op_host/all_reduce.cc"),
@@ -51,13 +52,43 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["schema"] == "hccl-py.export/1"
     assert (found["executor"], found["op"], found["ranks"]) == ("AllReduceRing", "all_reduce", 2)
-    assert (found["least_count"], found["most_count"]) == (1, 50 << 20)
+    assert (found["least_count"], found["most_count"]) == (1, 32 * 50 << 20)  # in 32 rounds
+    assert found["missing"] is None
     assert [file["path"] for file in found["files"]] == FILES
+
+
+def test_a_plugin_of_two_executors(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("AllReduceStar,AllReduceRing", "--plugin", "made", "--ranks", "3", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in found["programs"]] == ["all_reduce_star", "all_reduce_ring"]
+    assert "made/AllReduce/selector.cc" in written()
+    assert "made/programs/all_reduce_ring/op_kernel_aicpu/exec_op.cc" in written()
+    host = Path("made/programs/all_reduce_ring/op_host/all_reduce.cc").read_text()
+    assert "HcclResult HcclAllReduceCustom(" in host
+    assert 'tag = "hccl_py.all_reduce_ring"' in host
+
+
+def test_a_plugin_of_a_tuning_table(capsys: pytest.CaptureFixture[str]) -> None:
+    winners = winner(1 << 10, "AllReduceStar"), winner(1 << 20, "AllReduceRing")
+    graph = entry(winner(1, "AllReduceRing"), mode="graph")
+    table(entry(*winners), graph).write("tuned.json")
+    assert run("tuned.json", "--plugin", "made", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    bounds = [(one["name"], one["least_count"], one["most_count"]) for one in found["programs"]]
+    assert bounds == [("all_reduce_star", 1, 8192), ("all_reduce_ring", 8193, 32 * 50 << 20)]
+    assert "only op_base and servers of one size" in found["left_out"][0]
+    assert '{"all_reduce_star", ' in Path("made/AllReduce/selector.cc").read_text()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (
+            ("AllReduceRing",),
+            "The project has no place.\nhint: Name its folder: --to DIR, --plugin",
+        ),
+        (("AllReduceRing", "--to", "a", "--plugin", "b"), "--to and --plugin are two kinds"),
+        (("SendExecutor", "--plugin", "b"), "algorithm plugin cannot take send_recv"),
         (("AllReduceRong", "--to", "x"), "Executor 'AllReduceRong' is unknown."),
         (("AllGatherVComm", "--to", "x"), "all_gather_v cannot be exported"),
         (("AllReduceRing", "--to", "full"), "The folder 'full' is not empty"),

@@ -99,6 +99,38 @@ def test_bad_files(
     assert f"error: {message}" in capsys.readouterr().err
 
 
+def test_tables_are_written_as_rules(
+    capsys: pytest.CaptureFixture[str], file: str, tmp_path: Path
+) -> None:
+    for form, name in (("hccl-tuner", "a.json"), ("nccl-csv", "a.csv"), ("hccl-plugin", "plugin")):
+        out = str(tmp_path / name)
+        assert main(["tuning", file, "--to", form, "-o", out]) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert text.startswith(f"{out}: 0 rules ")
+        assert "from 0 bytes: AllReduce" in text
+        assert main(["tuning", file, "--to", form, "-o", out, "--json"]) == 2 * (name == "plugin")
+        capsys.readouterr()
+    assert json.loads((tmp_path / "a.json").read_text()) == {"version": 1, "op_types": {}}
+    assert "nullptr" in (tmp_path / "plugin" / "rules.h").read_text()
+    assert main(["tuning", file, "--to", "nccl-csv", "-o", file]) == 2
+    assert "holds no file of tuner rules" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--to", "hccl-tunr", "-o", "x"), "--to 'hccl-tunr' is no form of rules.\nhint: Did you"),
+        (("--to", "nccl-csv"), "The rules have no place.\nhint: Name the file or folder: -o PATH."),
+        (("-o", "x"), "error: -o needs a form of rules."),
+    ],
+)
+def test_bad_forms_of_rules(
+    capsys: pytest.CaptureFixture[str], file: str, options: tuple[str, ...], message: str
+) -> None:
+    assert main(["tuning", file, *options]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_explain_says_who_chose(capsys: pytest.CaptureFixture[str], file: str) -> None:
     found = {}
     for how in ("rules", "cost", file):

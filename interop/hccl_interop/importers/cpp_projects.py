@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hccl_py.importers import Exporter
+from hccl_py.importers.exporter import PluginProgram
 
 if TYPE_CHECKING:
     from hccl_interop.cpp.export.project import Exported
@@ -40,17 +41,31 @@ class CppExporter(Exporter):
         topology: Topology,
         buffer_bytes: int,
         options: str,
+        name: str = "",
     ) -> Exported:
         """Return the project of the program that `record` records."""
         from hccl_interop.cpp.export.project import export_project
 
-        return export_project(record, count, topology, buffer_bytes, options)
+        return export_project(record, count, topology, buffer_bytes, options, name)
 
     def difference(self, project: Exported, recorded: Program) -> str | None:
         """Compare the program of a project with its recording."""
         from hccl_interop.cpp.export.same import first_difference
 
         return first_difference(project.program, recorded, project.zones)
+
+    def plugin_name(self, executor: str, op: str, taken: Sequence[str]) -> str:
+        """Return a name in HCCL's algorithm plugin."""
+        from hccl_interop.cpp.export.plugin import check_plugin, plugin_name
+
+        check_plugin(op)
+        return plugin_name(executor, taken)
+
+    def plugin(self, programs: Sequence[PluginProgram]) -> Mapping[str, str]:
+        """Return the files of a project for HCCL's algorithm plugin."""
+        from hccl_interop.cpp.export.plugin import plugin_files
+
+        return plugin_files(programs)
 
     def starting_project(self, name: str, op: str) -> dict[str, str]:
         """Return the files of a project to start from."""

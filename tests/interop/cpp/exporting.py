@@ -18,6 +18,7 @@ from hccl_interop.importers.cpp_folders import as_called
 from hccl_py.call.op_param import OpParam
 from hccl_py.cli.options import CallOptions
 from hccl_py.cli.request import CallRequest
+from hccl_py.plugins.authors import author_class
 from hccl_py.plugins.discovery import installed_executors
 from hccl_py.program.program import Program
 from tests.interop.cpp.kit import builder, compiler
@@ -99,6 +100,8 @@ class Export:
 
 def op_of(executor: str) -> str:
     """The first of an executor's ops that can be exported."""
+    if ":" in executor:
+        return str(author_class(executor, "executor").op)
     op = installed_executors().executors[executor].executor.op
     ops = (op,) if isinstance(op, str) else op
     return next((name for name in ops if name in CAN_EXPORT), ops[0])
@@ -114,6 +117,8 @@ def export(
     topology: str = "ascend950",
     mode: str | None = None,
     root: int | None = None,
+    name: str = "",
+    buffsize: int | None = None,
 ) -> Export:
     options = CallOptions(
         op_of(executor),
@@ -125,6 +130,7 @@ def export(
         mode=mode,
         root=root,
         minbytes=size,
+        buffsize=buffsize,
     )
     request = CallRequest(options)
     op = as_called(request.op(request.minbytes), request.topology.size)
@@ -132,7 +138,7 @@ def export(
     def record(count: int) -> Program:
         return request.plan(replace(op, count=count)).program
 
-    project = export_project(record, op.count, request.topology, BUFFER, "--ranks 4")
+    project = export_project(record, op.count, request.topology, BUFFER, "--ranks 4", name)
     return Export(request, op, project)
 
 

@@ -1,5 +1,6 @@
 """Executors as C++: recorded again they are the same program, and the code is what it should be."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -26,8 +27,8 @@ def test_a_ring_is_a_loop_for_all_sizes() -> None:
     ring = export("AllReduceRing", servers=2, devices=4, size="64K")
     assert all(lines in ring.kernel for lines in RING)
     assert "constexpr uint8_t" not in ring.kernel  # no tables
-    assert (ring.project.least, ring.project.most) == (1, 50 << 20)  # CCL_In holds 200 MB
-    assert ring.difference(1, 33, 12345, 50 << 20) is None
+    assert (ring.project.least, ring.project.most) == (1, 32 * 50 << 20)  # CCL_In holds 200 MB
+    assert ring.difference(1, 33, 12345, 50 << 20, (50 << 20) + 1, 128 << 20) is None
 
 
 HANDFUL: dict[str, dict[str, object]] = {
@@ -118,6 +119,62 @@ OF_EACH_KIND = (
     "RunAlltoAllVTwoLevelPipeline",
 )
 """Executors whose code differs most: of every op, over rings, meshes, trees and in pipelines."""
+
+
+SIX = (1, 1 << 17, 1 << 27, (100 << 20) + 1, 1_234_567)
+"""Elements of fp32: 4 B, 512 KiB, 512 MiB, 400 MiB + 4 B, an odd count."""
+
+CONTEST = Path(__file__).parents[3] / "examples" / "contest_all_reduce"
+
+
+def check_six_sizes(made: Export) -> None:
+    """One export has no table of bytes, and is the program at six sizes: those of `SIX`, and one
+    element less than a round.
+    """
+    assert not made.project.missing
+    found = re.search(r"kRoundCount = (\d+);", made.project.files["include/custom.h"])
+    one_less = (int(found[1]) if found else made.project.most) - 1
+    least, most = made.project.least, made.project.most
+    assert least == 1
+    assert made.difference(*(n for n in (*SIX, one_less) if n <= most)) is None
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("OneThread", "Halving", "TwoAxesOnce", "TwoSlots", "Packed"),
+        *("Striped", "TwoAxes", "TwoLanes", "TwoLanesSafe"),
+    ],
+)
+def test_uneven_cuts_and_rounds_are_formulas(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CONTEST)
+    made = export(f"contest_all_reduce:{name}", servers=2, devices=8, size="1M", buffsize=200)
+    assert "constexpr uint64_t k" not in made.kernel
+    check_six_sizes(made)
+
+
+TEN = (
+    *("AllReduceComm", "AllReduceOrderPreservedExecutor", "AllReduceMixExecutor"),
+    *("AllReduceFastDoubleRingFor91093Executor", "AllReduceDoublingDirect", "AllGatherComm"),
+    *("AllGatherFor310PExecutor", "BroadCastComm", "ReduceRingPlusHd", "ReduceStar"),
+)
+"""Built-in executors over rings, meshes, trees, halving and doubling."""
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", TEN)
+def test_built_in_executors_are_the_same_at_six_sizes(name: str) -> None:
+    (made,) = exports_of(name, 1)
+    check_six_sizes(made)
+
+
+def test_a_step_without_a_formula_is_named() -> None:
+    (made,) = exports_of("AllReduceMeshOpbasePipelineExecutor", 1)
+    assert made.project.least == made.project.most == made.op.count
+    assert made.project.missing.startswith("task 0 of pipeline reduce-scatter 1/1, copy from IN")
+    assert made.project.missing in made.project.files["include/custom.h"]
+    assert made.difference() is None
 
 
 CHANNELS = Path(__file__).parents[3] / "examples" / "channels"

@@ -1,7 +1,11 @@
 """Executors as custom ops in C++: the files of a project with the tasks of a recorded program.
 
 sampling.py  the same call at other sizes
-sizes.py     offsets and sizes as slots, chunks and parts of the data
+sizes.py     offsets and sizes as places in slots and parts of the data
+data_cuts.py     parts of the data
+memory_slots.py  slots of a memory
+alike_rounds.py  rounds of data that does not fit the buffer
+plugin.py    programs and selectors for HCCL's algorithm plugin
 steps.py     a program as steps
 folding.py   repeated steps as loops
 fitting.py   numbers by rank and turn as formulas

@@ -6,10 +6,11 @@ writer of the block declares variables where they read better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from hccl_interop.cpp.export.data_cuts import Path
 from hccl_interop.cpp.export.fitting import Fitter
 from hccl_interop.cpp.export.folding import CppStep
 from hccl_interop.cpp.export.formulas import (
@@ -21,6 +22,9 @@ from hccl_interop.cpp.export.formulas import (
     text_of,
     variables,
 )
+from hccl_interop.cpp.export.memory import USER, Home
+from hccl_interop.cpp.export.memory_slots import DATA, SlotRow
+from hccl_interop.cpp.export.sizes import SideForm
 from hccl_interop.cpp.export.steps import StepShape
 from hccl_py.enums import READS, WRITES, ReduceOp, TaskKind
 
@@ -36,13 +40,6 @@ _CALLS = {
 }
 
 _SIDES = ("src", "dst")
-
-
-class Home(NamedTuple):
-    """The place of a buffer: in `input`, `output` or `ccl`, at the offset of a constant."""
-
-    owner: str
-    offset: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,11 +59,12 @@ class KernelWords:
 class Use(NamedTuple):
     """A value that a variable may hold.
 
-    `kind` is peer, thread, slot or slice; `where` the plane, or the layout and level of a slice.
+    `kind` is peer, thread, slot, place or slice; `where` the plane, the slots of a place, the cuts
+    and the origin of a slice.
     """
 
     kind: str
-    where: str
+    where: Hashable
     formulas: tuple[Formula, ...]
 
     @property
@@ -110,48 +108,63 @@ class Terms:
 
     @property
     def has_slots(self) -> bool:
-        """True if the size is a number of slots."""
-        return self.shape.layouts[1:] == ("slots",)
+        """True if the size is a number of times the data."""
+        layout = self.shape.layout
+        return layout is not None and not layout.size.path
 
-    def slot(self, side: str) -> Use | None:
-        """Return the begin of one side's slot, a multiple of the call's bytes; None for 0."""
-        slot = self.fields.get(f"{side}_slot", Number(0))
-        return None if slot == Number(0) else Use("slot", "", (slot,))
+    def form(self, side: str) -> SideForm | None:
+        """The form of one side; None for bytes of one size alone."""
+        layout = self.shape.layout
+        if layout is None:
+            return None
+        return layout.src if side == "src" else layout.dst
+
+    def place(self, side: str) -> Use | None:
+        """Return the place of one side's slots; None for the begin of the memory."""
+        form = self.form(side)
+        many = self.fields[f"{side}_many"] if form is not None else Number(0)
+        if form is None or form.is_fixed or (not form.slots.base and many == Number(0)):
+            return None
+        memory = self.shape.src if side == "src" else self.shape.dst
+        if form.slots == SlotRow((), DATA):
+            return Use("slot", memory in USER, (many,))
+        return Use("place", form.slots, (many,))
 
     def slice(self, side: str) -> Use | None:
-        """Return the slice of one side; None where it begins with a slot."""
-        layout = self.shape.layouts
-        if not self.shape.kind.moves_data or layout == ("fixed",):
+        """Return the part of the data on one side; None where it begins with a slot."""
+        form = self.form(side)
+        if form is None or form.is_fixed or not form.path:
             return None
-        chunk, part = self.fields[f"{side}_chunk"], self.fields[f"{side}_part"]
-        if layout[1] not in ("slots", "own"):
-            level, _, of = layout[1].partition("s of ")
-            if of == side or (chunk, part) == self._place("dst" if side == "src" else "src"):
-                return self._sliced(level, chunk, part, self.fields["size"])
-        if (chunk, part) == (Number(0), Number(0)):
-            return None
-        return self._sliced("part", chunk, part, Number(1))
+        indices = self._indices(side)
+        is_moved = form.path == self._size_path() and indices == self._indices("size")
+        count = self.fields["size"] if is_moved else Number(1)
+        return Use("slice", (form.path, form.origin), (*indices, count))
 
-    def _place(self, side: str) -> tuple[Formula, Formula]:
-        return self.fields[f"{side}_chunk"], self.fields[f"{side}_part"]
+    def _size_path(self) -> Path:
+        layout = self.shape.layout
+        return () if layout is None else layout.size.path
 
-    def _sliced(self, level: str, chunk: Formula, part: Formula, count: Formula) -> Use:
-        return Use("slice", f"{self.shape.layouts[0]}/{level}", (chunk, part, count))
-
-    def stride(self, side: str) -> Use | None:
-        """Return the chunk that is as long as a stride; None for offsets without strides."""
-        if self.fields.get(f"{side}_stride", Number(0)) == Number(0):
-            return None
-        return self._sliced("chunk", Number(0), Number(0), Number(1))
+    def _indices(self, name: str) -> tuple[Formula, ...]:
+        """Return the parts of all cuts of a side or of the size."""
+        numbered = (f"{name}_{k}" for k in range(len(self.fields)))
+        return tuple(self.fields[one] for one in numbered if one in self.fields)
 
     @property
     def sizing(self) -> Use | None:
-        """The slice with the size."""
-        if self.has_slots or self.shape.layouts == ("fixed",):
+        """The slice with the size: that of a side where one is at the part that is moved."""
+        path = self._size_path()
+        if not path:
             return None
-        if self.shape.layouts[1] == "own":
-            return self._sliced("chunk", self.fields["size_chunk"], Number(0), Number(1))
-        return self.slice(self.shape.layouts[1].partition("s of ")[2])
+        wanted = (*self._indices("size"), self.fields["size"])
+        for side in _SIDES:
+            found = self.slice(side)
+            if found is not None and found.formulas == wanted and self._path(side) == path:
+                return found
+        return Use("slice", (path, 0), wanted)
+
+    def _path(self, side: str) -> Path:
+        form = self.form(side)
+        return () if form is None else form.path
 
 
 def uses_of(terms: Terms) -> Iterator[Use]:
@@ -167,7 +180,7 @@ def uses_of(terms: Terms) -> Iterator[Use]:
     if terms.peer is not None:
         yield terms.peer  # its memory, beside its channel
     for side in _SIDES:
-        for found in (terms.slot(side), terms.slice(side), terms.stride(side)):
+        for found in (terms.place(side), terms.slice(side)):
             if found is not None:
                 yield found
     if terms.sizing is not None:
@@ -233,21 +246,27 @@ def _address(
     else:
         base = "res.ccl" if memory.owner == "ccl" else f"param.{memory.owner}"
     summands = [base, memory.offset]
-    if shape.layouts == ("fixed",):
-        summands.append(_unless_zero(terms.fields[side], spelling))
-    else:
-        slot = terms.slot(side)
-        if slot is not None:
-            summands.append(name_of(slot))
-        stride = terms.stride(side)
-        if stride is not None:
-            count = terms.fields[f"{side}_stride"]
-            summands.append(multiple_text(count, f"{name_of(stride)}.size", spelling))
-        summands.append(_unless_zero(terms.fields[f"{side}_base"], spelling))
-        sliced = terms.slice(side)
-        if sliced is not None and sliced.formulas[:2] != (Number(0), Number(0)):
-            summands.append(f"{name_of(sliced)}.offset")
+    form = terms.form(side)
+    if form is None or form.is_fixed:
+        summands.append(
+            _unless_zero(terms.fields[side if form is None else f"{side}_many"], spelling)
+        )
+    place, sliced = terms.place(side), terms.slice(side)
+    if place is not None:
+        summands.append(name_of(place))
+    if sliced is not None and form is not None and _has_offset(form, sliced):
+        summands.append(f"{name_of(sliced)}.offset")
     return " + ".join(part for part in summands if part)
+
+
+def _has_offset(form: SideForm, sliced: Use) -> bool:
+    """Return False for a part that begins where its origin does, at every rank and size."""
+    before = 0
+    for cut in form.path:
+        if before >= form.origin and cut.kind == "back":
+            return True
+        before += cut.has_index
+    return any(index != Number(0) for index in sliced.formulas[form.origin : -1])
 
 
 def _unless_zero(formula: Formula, spelling: Spelling) -> str:

@@ -70,9 +70,16 @@ _CONDITIONS = {
 }
 
 
-def write_entries(op: str) -> str:
-    """Return the definitions of an op's functions, for the one call of custom.h."""
-    return "\n\n".join(_written(entry, _fixed(entry)) for entry in _ENTRIES[op])
+def functions_of(op: str) -> tuple[str, ...]:
+    """Return the names of an op's functions."""
+    return tuple(entry.function for entry in _ENTRIES[op])
+
+
+def write_entries(op: str, suffix: str = "") -> str:
+    """Return the definitions of an op's functions, for the one call of custom.h; names end in the
+    suffix.
+    """
+    return "\n\n".join(_written(entry, _fixed(entry), suffix) for entry in _ENTRIES[op])
 
 
 def write_open_entries(op: str) -> str:
@@ -107,8 +114,8 @@ def _refused(condition: str) -> list[str]:
     return [f"    if ({condition}) {{", "        return HCCL_E_NOT_SUPPORT;", "    }"]
 
 
-def _written(entry: _Entry, begin: list[str]) -> str:
-    head = f'extern "C" HcclResult {entry.function}('
+def _written(entry: _Entry, begin: list[str], suffix: str = "") -> str:
+    head = f'extern "C" HcclResult {entry.function}{suffix}('
     given = [*entry.parameters, "HcclComm comm", "aclrtStream stream"]
     lines = listed(head, given, ")", len(head))
     lines += ["{", *begin, f"    param.count = {entry.elements};"]

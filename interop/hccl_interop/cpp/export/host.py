@@ -16,6 +16,7 @@ from hccl_py.program.program import Program
 
 def write_host(
     op: OpParam,
+    name: str,
     title: str,
     kernel: str,
     planes: Sequence[JoinedPlane],
@@ -24,8 +25,10 @@ def write_host(
     *,
     has_workers: bool,
 ) -> str:
-    """Return the host code; `shown` are the user's memories that peers access, with their size as a
-    multiple of the call's bytes.
+    """Return the host code.
+
+    `name` is that of a program among others, "" for one alone; `shown` are the user's memories that
+    peers access, with their size as a multiple of the call's bytes.
     """
     registered = "".join(
         filled(
@@ -37,7 +40,7 @@ def write_host(
         for number, (owner, slots) in enumerate(shown.items())
     )
     memories = f"    HcclMemHandle memories[{len(shown)}];\n" if shown else ""
-    name = f"hccl_py.{op.name}"
+    tag = f"hccl_py.{name or op.name}"
     return filled(
         "op.cc",
         op=op.name,
@@ -46,14 +49,14 @@ def write_host(
         predicates="".join(f"{plane.predicate(fitter)}\n" for plane in planes),
         connect=filled("host/connect", remote_memories=_remote(shown)) if planes else "",
         acquire_takes="const OpParam& param" if planes else "const OpParam&",
-        tag=filled("host/tag", name=name) if shown else f'    const char* tag = "{name}";\n',
+        tag=filled("host/tag", name=tag) if shown else f'    const char* tag = "{tag}";\n',
         buffer=filled("host/buffer"),
         call=filled("host/call"),
         workers=filled("host/workers") if has_workers else "",
         registered=memories + registered,
         connecting="".join(_connecting(plane, shown) for plane in planes),
         kernel=kernel,
-        entries=write_entries(op.name),
+        entries=write_entries(op.name, "Custom" if name else ""),
     )
 
 

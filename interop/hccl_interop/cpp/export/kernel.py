@@ -6,12 +6,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from hccl_interop.cpp.export.calls import KernelWords, Terms, Use, call_of, multiple_text, uses_of
+from hccl_interop.cpp.export.data_cuts import Path
 from hccl_interop.cpp.export.fitting import Fitter, condition_of
 from hccl_interop.cpp.export.folding import CppStep, Loop, Node
 from hccl_interop.cpp.export.forks import fork_or_join
 from hccl_interop.cpp.export.formulas import (
+    DEVICE,
     RANK,
     RANKS,
     Binary,
@@ -22,14 +25,21 @@ from hccl_interop.cpp.export.formulas import (
     text_of,
     variables,
 )
+from hccl_interop.cpp.export.memory_slots import DATA, Length, SlotRow
 from hccl_interop.cpp.export.steps import Branch, CppSection, steps_in
 from hccl_interop.cpp.export.text import CppLines, camel_case, listed
 from hccl_py.enums import READS, WRITES
 
 _COUNTS = {"ranks": "kRanks", "devices": "kDevices", "servers": "kServers"}
 
-_TAKEN = {"ExecOp", "Fork", "Join", "Notify", "OpParam", "Part", "Peer", "Resources", "Slice"}
+_TAKEN = {
+    *("ExecOp", "Round", "Fork", "Join", "Notify", "OpParam", "Peer", "Resources", "Slice"),
+    *("Part", "EvenPart", "Front", "Back", "FromZero", "Aligned"),
+}
 """Names of the project that no section can have."""
+
+_CUTS = {"aligned": "Part", "even": "EvenPart", "front": "Front", "back": "Back"}
+"""The functions of cuts."""
 
 _MOST_INT = (1 << 15) - 1
 """Two numbers up to this one have a product that an int holds."""
@@ -44,10 +54,10 @@ _OF_RANK = {"server": "param.rank / kDevices", "device": "param.rank % kDevices"
 
 
 def write_kernel(
-    sections: Sequence[CppSection], fitter: Fitter, words: KernelWords
+    sections: Sequence[CppSection], fitter: Fitter, words: KernelWords, whole: str = "ExecOp"
 ) -> tuple[str, str]:
-    """Return the algorithm in C++: tables, then functions, the last of which is ExecOp."""
-    return _KernelWriter(fitter, words).kernel(sections)
+    """Return the algorithm in C++: tables, then functions, the last of which is `whole`."""
+    return _KernelWriter(fitter, words).kernel(sections, whole)
 
 
 @dataclass
@@ -78,8 +88,10 @@ class _KernelWriter:
         self._tables: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
         self._wishes: Counter[str] = Counter()
         self._terms: dict[int, Terms] = {}
+        self._pitches: dict[Length, str] = {}
 
-    def kernel(self, sections: Sequence[CppSection]) -> tuple[str, str]:
+    def kernel(self, sections: Sequence[CppSection], name_of_all: str) -> tuple[str, str]:
+        """Return tables and functions; the last function is all of the algorithm."""
         out, whole = CppLines(), CppLines(1)
         names, scope = _Scope(set(_TAKEN)), _Scope()
         for section in sections:
@@ -91,7 +103,7 @@ class _KernelWriter:
                 whole.add(f"CHK_RET({name}(param, res));")
             else:
                 self._section(section, whole, scope)
-        self._function(out, "ExecOp", whole)
+        self._function(out, name_of_all, whole)
         return self._tables_text(), str(out).rstrip("\n") + "\n"
 
     def _function(self, out: CppLines, name: str, inside: CppLines) -> None:
@@ -102,10 +114,16 @@ class _KernelWriter:
             for word, value in {"rank": "param.rank", **_OF_RANK}.items()
             if re.search(rf"(?<![.\w]){word}\b", text)
         ]
-        if re.search(r"\bdata\b", text):
+        pitches = [
+            f"    const uint64_t {name} = {self._length(length)};"
+            for length, name in self._pitches.items()
+            if re.search(rf"\b{name}\b", text)
+        ]
+        if re.search(r"\bdata\b", "".join([text, *pitches])):
             head.append("    const Slice data{0, param.bytes};")
         if re.search(r"\bmain\b", text):
             head.append("    const ThreadHandle main = res.threads[0];")
+        head += pitches
         body = "".join([*head, text])
         given = [
             f"const {kind}& {word}" if re.search(rf"\b{word}\b", body) else f"const {kind}&"
@@ -195,7 +213,7 @@ class _KernelWriter:
     def _is_worth_it(self, use: Use, times: int, scope: _Scope) -> bool:
         """True if a variable reads better than the value."""
         value = self._value(use, scope)
-        if use.kind == "slot" and len(value) <= _SHORT:
+        if use.kind in ("slot", "place") and len(value) <= _SHORT:
             return False
         return value not in ("main", "data") and (times > 1 or len(value) > _LONG)
 
@@ -243,7 +261,7 @@ class _KernelWriter:
 
     def _declare(self, use: Use, nodes: Sequence[Node], out: CppLines, scope: _Scope) -> None:
         kinds = {"peer": "const Peer&", "thread": "const ThreadHandle"}
-        kinds |= {"slot": "const uint64_t", "slice": "const Slice"}
+        kinds |= {"slot": "const uint64_t", "place": "const uint64_t", "slice": "const Slice"}
         value = self._value(use, scope)
         name = scope.name(self._wish(use, nodes))
         scope.known[use] = name
@@ -251,10 +269,10 @@ class _KernelWriter:
 
     def _wish(self, use: Use, nodes: Sequence[Node]) -> str:
         """Return the wanted name of a variable."""
-        if use.kind in ("thread", "slot"):
-            return {"thread": "worker", "slot": "slot"}[use.kind]
+        if use.kind in ("thread", "slot", "place"):
+            return "worker" if use.kind == "thread" else use.kind
         if use.kind == "slice":
-            return "mine" if use.formulas[0] == RANK else "chunk"
+            return "mine" if use.formulas[0] in (RANK, DEVICE) else "chunk"
         (peer,) = use.formulas
         right = Binary("%", Binary("+", RANK, Number(1)), RANKS)
         before = Binary("-", Binary("+", RANK, RANKS), Number(1))
@@ -280,25 +298,67 @@ class _KernelWriter:
     def _value(self, use: Use, scope: _Scope) -> str:
         spelling = self._spelling(scope, {"slice": "chunk"}.get(use.kind, use.kind))
         if use.kind == "peer":
-            return f"res.{self._words.planes[use.where]}[{text_of(use.formulas[0], spelling)}]"
+            return f"res.{self._words.planes[str(use.where)]}[{text_of(use.formulas[0], spelling)}]"
         if use.kind == "thread":
             if use.formulas[0] == Number(0):
                 return "main"
             return f"res.threads[{text_of(use.formulas[0], spelling)}]"
         if use.kind == "slot":
-            return multiple_text(use.formulas[0], "param.bytes", spelling)
-        return self._slice(use, spelling)
+            unit = "param.stride" if use.where else "param.bytes"
+            return multiple_text(use.formulas[0], unit, spelling)
+        if use.kind == "place":
+            assert isinstance(use.where, SlotRow)
+            return self._place(use.where, use.formulas[0], spelling)
+        path, origin = cast("tuple[Path, int]", use.where)
+        return self._slice(path, origin, use.formulas, spelling)
 
-    def _slice(self, use: Use, spelling: Spelling) -> str:
-        chunks, parts, level = use.where.split("/")
-        chunk, part, count = use.formulas
-        more = "" if count == Number(1) else f", {text_of(count, spelling)}"
-        if int(chunks) == 1:
-            return "data"
-        at = f"Part(data, {self._count_text(int(chunks))}, {text_of(chunk, spelling)}"
-        if level == "chunk" or int(parts) == 1:
-            return f"{at}{more})"
-        return f"Part({at}), {self._count_text(int(parts))}, {text_of(part, spelling)}{more})"
+    def _place(self, slots: SlotRow, many: Formula, spelling: Spelling) -> str:
+        terms = [multiple_text(Number(n), self._pitch(one), spelling) for n, one in slots.base]
+        if slots.stride is not None and many != Number(0):
+            terms.append(multiple_text(many, self._pitch(slots.stride), spelling))
+        return " + ".join(terms)
+
+    def _pitch(self, length: Length) -> str:
+        """Return the name of a stride, which every function that has it declares."""
+        if length == DATA:
+            return "param.bytes"
+        number = len(self._pitches) + 1
+        return self._pitches.setdefault(length, "pitch" if number == 1 else f"pitch{number}")
+
+    def _length(self, length: Length) -> str:
+        """Return the bytes of a stride."""
+        text = self._largest(length.path) + (" + kUnit" if length.has_more else "")
+        if length.others:
+            others = " + ".join(self._length(one) for one in length.others)
+            text = f"std::max<uint64_t>({text}, {others}{f' + {length.more}' * (length.more > 0)})"
+        return f"Aligned({text})" if length.is_aligned else text
+
+    def _largest(self, path: Path) -> str:
+        """Return the size of the first part of all cuts."""
+        if not path:
+            return "param.bytes"
+        first = (Number(0),) * sum(cut.has_index for cut in path)
+        spelling = self._spelling(_Scope())
+        return f"{self._slice(path, 0, (*first, Number(1)), spelling)}.size"
+
+    def _slice(
+        self, path: Path, origin: int, formulas: tuple[Formula, ...], spelling: Spelling
+    ) -> str:
+        """Return a part of the data: the last of `formulas` is the number of parts in a row."""
+        text, taken = "data", 0
+        for number, cut in enumerate(path):
+            if taken and taken == origin:
+                text, origin = f"FromZero({text})", -1
+            if not cut.has_index:
+                text = f"{_CUTS[cut.kind]}({text}, {cut.number})"
+                continue
+            is_last = number + 1 == len(path)
+            count = formulas[-1] if is_last else Number(1)
+            more = "" if count == Number(1) else f", {text_of(count, spelling)}"
+            index = text_of(formulas[taken], spelling)
+            text = f"{_CUTS[cut.kind]}({text}, {self._count_text(cut.number)}, {index}{more})"
+            taken += 1
+        return text
 
     def _spelling(self, scope: _Scope, wish: str = "number") -> Spelling:
         names = {**_COUNTS, "rank": "rank", "server": "server", "device": "device"}

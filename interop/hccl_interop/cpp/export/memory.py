@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from hccl_interop.cpp.export.calls import Home
 from hccl_py.errors import NotSupportedError
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
@@ -17,6 +17,13 @@ USER = {"IN": "input", "OUT": "output"}
 
 _CONSTANTS = {"CCL_IN": "kCclIn", "CCL_OUT": "kCclOut", "SCRATCH": "kScratch", "CCL": "kCcl"}
 _ALIGN = 512
+
+
+class Home(NamedTuple):
+    """The place of a buffer: in `input`, `output` or `ccl`, at the offset of a constant."""
+
+    owner: str
+    offset: str = ""
 
 
 @dataclass(frozen=True)

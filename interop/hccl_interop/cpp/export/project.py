@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hccl_interop.cpp.export.calls import Home, KernelWords
+from hccl_interop.cpp.export.alike_rounds import held_out, most_in_rounds
+from hccl_interop.cpp.export.calls import KernelWords
 from hccl_interop.cpp.export.channels import planes_of
 from hccl_interop.cpp.export.entries import CAN_EXPORT
 from hccl_interop.cpp.export.fitting import Fitter
 from hccl_interop.cpp.export.host import shown_to_peers, write_host
 from hccl_interop.cpp.export.kernel import write_kernel
-from hccl_interop.cpp.export.memory import USER, Zone, check_room, uses_of_memory, zones_of
+from hccl_interop.cpp.export.memory import USER, Home, Zone, check_room, uses_of_memory, zones_of
 from hccl_interop.cpp.export.notifies import notifies_of_threads
 from hccl_interop.cpp.export.sampling import Samples, sample_sizes
-from hccl_interop.cpp.export.sizes import SizeFields, sizes_of
+from hccl_interop.cpp.export.sizes import SizeFields, first_wrong, sizes_of
 from hccl_interop.cpp.export.steps import sections_of
 from hccl_interop.cpp.export.text import (
     camel_case,
@@ -32,6 +33,19 @@ from hccl_py.program.program import Program
 from hccl_py.program.transports import NOTIFY_NAMES
 from hccl_py.topology.topology import Topology
 
+_HELPERS = {
+    "Aligned": "aligned",
+    "Slice": "slice",
+    "Part": "part",
+    "EvenPart": "even_part",
+    "Front": "front",
+    "Back": "back",
+    "FromZero": "from_zero",
+    "Fork": "fork",
+    "Join": "join",
+}
+"""Functions and types of the kernel that are written where they are used, in this order."""
+
 _HCCL_TYPES = {"bf16": "BFP16"}
 
 
@@ -44,6 +58,8 @@ class Exported:
     zones: tuple[Zone, ...]
     least: int
     most: int
+    missing: str = ""
+    """The task that has no formula, where the project is for one size alone."""
 
 
 def export_project(
@@ -52,10 +68,13 @@ def export_project(
     topology: Topology,
     hccl_bytes: int,
     options: str,
+    name: str = "",
 ) -> Exported:
     """Return the project of a call; `record` records it at a number of elements.
 
-    `hccl_bytes` are those of the HCCL buffer; `options` are those of `hccl-py check` for the call.
+    A project with a `name` is one of several in a process: its kernel, its resources and its
+    functions have names of their own. `hccl_bytes` are those of the HCCL buffer; `options`
+    are those of `hccl-py check` for the call.
     Raises NotSupportedError for programs that HCCL's programming API cannot express,
     ParameterError for a call without data.
     """
@@ -75,9 +94,53 @@ def export_project(
     fitter = Fitter(topology.size, _devices(topology))
     room = hccl_bytes * topology.size // program.op.unit
     chunks = sorted({fitter.ranks, fitter.devices, fitter.ranks // fitter.devices})
-    samples = sample_sizes(fitting, count, room, chunks)
-    sizes = sizes_of(samples, _dimensions(fitter))
-    return _ProjectWriter(samples, sizes, fitter, zones, options).exported()
+    samples = sample_sizes(fitting, _one_round(fitting, program), room, chunks)
+    samples, sizes = _formulas(samples, fitting, _dimensions(fitter))
+    most = samples.most
+    if not sizes.is_fixed and not shown_to_peers(program):
+        most = most_in_rounds(fitting, sizes, most, (count, *_TELLING))
+    if sizes.is_fixed or count > most:
+        why = sizes.missing or f"rounds of {samples.most} elements are not alike"
+        samples, most = Samples((program,), count, count), count
+        sizes = SizeFields((program,), {}, why)
+    return _ProjectWriter(program, samples, most, sizes, fitter, zones, options, name).exported()
+
+
+def _formulas(
+    samples: Samples, record: Callable[[int], Program], dimensions: Sequence[int]
+) -> tuple[Samples, SizeFields]:
+    """Return formulas that are right for counts that they were not made from, too. A count for
+    which they are not is one more sample, and the formulas are made anew, a few times.
+    """
+    others = [record(count) for count in held_out(samples.least, samples.most)]
+    for _ in range(_ATTEMPTS):
+        sizes = sizes_of(samples, dimensions)
+        wrong = first_wrong(sizes, others)
+        if wrong is None:
+            return samples, sizes
+        samples = replace(samples, every=(*samples.every, wrong))
+    missing = f"no formula holds at {samples.every[-1].op.count} elements as it does at others"
+    return samples, SizeFields(samples.every, {}, missing)
+
+
+_ATTEMPTS = 8
+"""Times that formulas are made."""
+
+_TELLING = (1 << 17, (100 << 20) + 1, 1 << 27)
+"""Counts of fp32 in 512 KiB, in 400 MiB and one element, and in 512 MiB."""
+
+
+def _one_round(record: Callable[[int], Program], program: Program) -> int:
+    """Return the count of a program, or the most elements of one round where it has several."""
+    if program.rounds == 1:
+        return program.op.count
+    low, high = 1, program.op.count
+    if record(low).rounds > 1:
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if record(middle).rounds == 1 else (low, middle)
+    return low
 
 
 def _check(program: Program, topology: Topology) -> None:
@@ -121,11 +184,14 @@ def _dimensions(fitter: Fitter) -> list[int]:
 class _ProjectWriter:
     def __init__(
         self,
+        program: Program,
         samples: Samples,
+        most: int,
         sizes: SizeFields,
         fitter: Fitter,
         zones: Sequence[Zone],
         options: str,
+        title: str,
     ) -> None:
         self._samples, self._sizes, self._fitter = samples, sizes, fitter
         self._program = samples.exported
@@ -135,17 +201,19 @@ class _ProjectWriter:
         name = self._program.executor or "a program"
         what = f"{comment(name)}, {self._op.name} on {fitter.ranks} ranks"
         self._title = f"Written by `hccl-py export`: {what}."
-        self._kernel_name = f"{camel_case(self._op.name.replace('_', ' '))}Kernel"
+        self._name = title
+        self._kernel_name = f"{camel_case((title or self._op.name).replace('_', ' '))}Kernel"
         self._threads = self._program.streams
         self._shown = shown_to_peers(self._program)
-        least, most = samples.least, samples.most
-        self._range = (self._op.count,) * 2 if sizes.is_fixed else (least, most)
+        self._whole, self._in_rounds = program, most > samples.most
+        self._range = samples.least, most
 
     def exported(self) -> Exported:
         """Return all files."""
         op = self._op.name
-        files = project_files(op, op, self._header(), self._host(), self._kernel(), self._options)
-        return Exported(files, self._program, tuple(self._zones), *self._range)
+        texts = (self._header(), self._host(), self._kernel())
+        files = project_files(self._name or op, op, *texts, self._options)
+        return Exported(files, self._whole, tuple(self._zones), *self._range, self._sizes.missing)
 
     def _kernel(self) -> str:
         memories = {zone.buffer: zone.memory for zone in self._zones}
@@ -160,16 +228,18 @@ class _ProjectWriter:
             self._threads,
         )
         sections = sections_of(self._program, self._sizes, self._fitter)
-        tables, functions = write_kernel(sections, self._fitter, words)
+        whole = "Round" if self._in_rounds else "ExecOp"
+        tables, functions = write_kernel(sections, self._fitter, words, whole)
         code = tables + functions
-        helpers = [name for name in ("Slice", "Fork", "Join") if re.search(rf"\b{name}\b", code)]
+        helpers = [name for name in _HELPERS if re.search(rf"\b{name}\b", code)]
         return filled(
             "exec_op.cc",
             op=self._op.name,
             title=self._title,
             tables=f"{tables}\n" if tables else "",
-            helpers="".join(filled(name.lower()) for name in helpers),
-            functions=functions,
+            includes="#include <algorithm>\n\n" if "std::max" in code else "",
+            helpers="".join(filled(_HELPERS[name]) for name in helpers),
+            functions=functions + (filled("rounds") if self._in_rounds else ""),
             kernel=self._kernel_name,
         )
 
@@ -206,11 +276,13 @@ class _ProjectWriter:
         least, most = self._range
         if self._sizes.is_fixed:
             lines.append(
-                "// Offsets and sizes are those of one size: no formulas of others were found."
+                f"// Offsets and sizes are those of one size: {comment(self._sizes.missing)}."
             )
         else:
             lines.append("// Elements: the algorithm is another one for fewer or more.")
         lines.append(f"constexpr uint64_t kLeastCount = {least};")
+        if self._in_rounds:
+            lines.append(f"constexpr uint64_t kRoundCount = {self._samples.most};")
         lines.append(f"constexpr uint64_t kMostCount = {most};")
         return "\n".join(lines) + "\n"
 
@@ -238,6 +310,7 @@ class _ProjectWriter:
     def _host(self) -> str:
         return write_host(
             self._op,
+            self._name,
             self._title,
             self._kernel_name,
             self._planes,

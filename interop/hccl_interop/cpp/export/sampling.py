@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hccl_py.errors import HcclError
+from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.values import values_of
 
@@ -26,6 +27,9 @@ _TELLING = 48
 
 _WITHIN = 8
 """Counts recorded from one end to the other."""
+
+_SMALL = 24
+"""Counts from the least one on, which tell parts of whole elements from each other."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,8 @@ class _Search:
         steps = np.geomspace(least, most, _WITHIN)
         counts = {int(number) | (k & 1) for k, number in enumerate(steps.tolist())}
         near = {self._count + 1, self._count * 2 - 1, self._count * 3 // 2}
-        return sorted(number for number in counts | near if least <= number <= most)
+        small = range(least, least + _SMALL)
+        return sorted(number for number in counts | near | {*small} if least <= number <= most)
 
 
 def _thinned(counts: list[int]) -> list[int]:
@@ -136,8 +141,12 @@ def _outline(program: Program) -> str:
     for batch in program.batches:
         found.update(batch.ranks.tobytes())
         for i in batch.instructions:
-            shared = (int(i.kind), i.stream, i.src_buffer, i.dst_buffer, i.reduce, i.dtype)
-            found.update(repr(shared).encode())
-            for column in (i.cell, i.end, i.peer):
-                found.update(np.asarray(values_of(column)).tobytes())
+            found.update(outline_of(i))
     return found.hexdigest()
+
+
+def outline_of(one: Instruction) -> bytes:
+    """Return all of an instruction but offsets and size."""
+    shared = (int(one.kind), one.stream, one.src_buffer, one.dst_buffer, one.reduce, one.dtype)
+    columns = (np.asarray(values_of(column)).tobytes() for column in (one.cell, one.end, one.peer))
+    return repr(shared).encode() + b"".join(columns)

@@ -1,301 +1,424 @@
-"""Offsets and sizes in the words of an algorithm: slots of the data, chunks of a slot, parts of a
-chunk.
+"""Offsets and sizes in the words of an algorithm: slots of a memory, and parts of the data.
 
-An offset in a memory is `slot * bytes`, plus the begin of a chunk of `bytes`, plus the begin of a
-part of that chunk; `bytes` are those of the call's count. A size is a number of slots, or some
-chunks in a row. Where all samples agree on such numbers, the code is right for other sizes as well.
-Otherwise offsets and sizes are those of the exported call.
+Every offset and size was recorded at many counts. It is written as a formula where one formula is
+right at all of them: a place in slots (memory_slots.py) and a part of the data (data_cuts.py).
+Where a step has none, offsets and sizes are those of the exported call, and `missing` names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from hccl_interop.cpp.export.sampling import ALIGN, Samples
+from hccl_interop.cpp.export.data_cuts import Indices, Path, Pieces, first_paths, longer_paths
+from hccl_interop.cpp.export.memory import USER
+from hccl_interop.cpp.export.memory_slots import (
+    Lengths,
+    PlaceInSlots,
+    SlotRow,
+    SlottedMemory,
+    bytes_of,
+)
+from hccl_interop.cpp.export.sampling import Samples
+from hccl_py.call.op_param import OpParam
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray, RankInt, values_of
 
 _LEAST_SAMPLES = 4
 """Samples that must agree before numbers are taken to hold for all sizes."""
 
+_DEEPEST = 3
+"""Most cuts into parts, one in the other."""
 
-class DataCut(NamedTuple):
-    """The number of chunks of the data, and of parts of a chunk; 1 is not cut."""
+SIDES = ("src", "dst")
 
-    chunks: int
-    parts: int
+
+class SideForm(NamedTuple):
+    """One side of a step: the slots, and the cuts of the part, counted from an origin. A fixed one
+    is at the same bytes for all sizes.
+    """
+
+    slots: SlotRow = SlotRow()
+    path: Path = ()
+    origin: int = 0
+    is_fixed: bool = False
+
+
+class SizeForm(NamedTuple):
+    """The size of a step: so many times the data where `path` is empty, else so many parts in a row
+    of a path.
+    """
+
+    path: Path = ()
+
+
+class StepLayout(NamedTuple):
+    """The forms of a step's source, destination and size."""
+
+    src: SideForm
+    dst: SideForm
+    size: SizeForm
+
+
+Numbers: TypeAlias = dict[str, IntArray]
+"""By name, a number for every rank: `src_many` slots, `src_0`, ... the part of every cut, the same
+of `dst` and `size`, and `size` parts in a row.
+"""
 
 
 class Fields(NamedTuple):
-    """The layouts of source, destination and size of a step, and their numbers by rank."""
+    """The layout of a step, None for one size alone, and its numbers by rank."""
 
-    layouts: tuple[str, ...]
-    numbers: dict[str, IntArray]
+    layout: StepLayout | None
+    numbers: Numbers
 
 
 @dataclass(frozen=True)
 class SizeFields:
-    """Offsets and sizes of data tasks: slots, chunks and parts by the first of `layouts` that fits,
-    the same for all samples; without layouts the bytes of the one sample.
+    """Offsets and sizes of data tasks, by batch and instruction; `missing` says which step has no
+    formula, "" where all have one.
     """
 
     samples: tuple[Program, ...]
-    layouts: tuple[DataCut, ...]
+    known: dict[tuple[int, int], Fields]
+    missing: str = ""
 
     @property
     def is_fixed(self) -> bool:
         """True if they are right for the exported size alone."""
-        return not self.layouts
+        return bool(self.missing)
 
     def fields(self, batch: int, number: int) -> Fields:
         """Return the fields of an instruction."""
-        if self.is_fixed:
-            columns = self._columns(batch, number)
-            return Fields(("fixed",), {name: column[0] for name, column in columns.items()})
-        found = self.found(batch, number, self.layouts)
-        assert found is not None, "sizes_of has tried all"
-        return found
+        if not self.is_fixed:
+            return self.known[batch, number]
+        columns = _columns_of(self.samples[:1], batch, number)
+        return Fields(None, {name: column[0] for name, column in columns.items()})
 
     def is_empty(self, batch: int, number: int) -> bool:
         """True for an instruction that moves no bytes, at any rank and any size."""
-        return not self._columns(batch, number)["size"].any()
+        return not _columns_of(self.samples, batch, number)["size"].any()
 
-    def found(self, batch: int, number: int, layouts: Sequence[DataCut]) -> Fields | None:
-        """Return the fields by the first layout that fits; None where none does."""
-        columns = self._columns(batch, number)
-        for layout in layouts:
-            fields = self._ruler(layout).fields(columns)
-            if fields is not None:
-                return fields
-        return None
 
-    def _columns(self, batch: int, number: int) -> dict[str, IntArray]:
-        """Return source and destination offset and size in bytes, [samples, ranks] each."""
-        if (batch, number) not in self._known:
-            ones = [sample.batches[batch].instructions[number] for sample in self.samples]
-            ranks = len(self.samples[0].batches[batch].ranks)
-            self._known[batch, number] = {
-                "src": _column([one.src_offset for one in ones], ranks),
-                "dst": _column([one.dst_offset for one in ones], ranks),
-                "size": _column([one.size for one in ones], ranks),
-            }
-        return self._known[batch, number]
-
-    @cached_property
-    def _known(self) -> dict[tuple[int, int], dict[str, IntArray]]:
-        return {}
-
-    def _ruler(self, layout: DataCut) -> _Ruler:
-        if layout not in self._rulers:
-            sizes = [sample.op.count * sample.op.unit for sample in self.samples]
-            self._rulers[layout] = _Ruler(layout, sizes)
-        return self._rulers[layout]
-
-    @cached_property
-    def _rulers(self) -> dict[DataCut, _Ruler]:
-        return {}
+def _columns_of(samples: Sequence[Program], batch: int, number: int) -> Numbers:
+    """Return source and destination offset and size in bytes, [samples, ranks] each."""
+    ones = [sample.batches[batch].instructions[number] for sample in samples]
+    ranks = len(samples[0].batches[batch].ranks)
+    return {
+        "src": _column([one.src_offset for one in ones], ranks),
+        "dst": _column([one.dst_offset for one in ones], ranks),
+        "size": _column([one.size for one in ones], ranks),
+    }
 
 
 def _column(values: Sequence[RankInt], ranks: int) -> IntArray:
     return np.stack([np.full(ranks, values_of(value)) for value in values])
 
 
-class _OffsetSum(NamedTuple):
-    """An offset as a sum: slots, the begins of a chunk and of a part of it, strides as long as the
-    first chunk, and bytes.
+def sizes_of(samples: Samples, numbers: Sequence[int]) -> SizeFields:
+    """Return offsets and sizes that hold for all samples, or else for the exported size; `numbers`
+    are numbers of parts to try.
     """
-
-    slot: int = 0
-    chunk: int = 0
-    part: int = 0
-    stride: int = 0
-    base: int = 0
+    if len(samples.every) < _LEAST_SAMPLES:
+        return SizeFields((samples.exported,), {}, "the program is another one at other sizes")
+    return _LayoutSearch(samples.every, sorted({n for n in numbers if n > 1})).fields()
 
 
-class _Ruler:
-    """Measures bytes, one number per sample, in slots, chunks and parts."""
+def first_wrong(sizes: SizeFields, programs: Iterable[Program]) -> Program | None:
+    """Return the first program of which the formulas give other bytes; None where none is."""
+    for program in () if sizes.is_fixed else programs:
+        for (batch, number), fields in sizes.known.items():
+            columns = _columns_of((program,), batch, number)
+            size = _predicted_size(fields, program.op)
+            is_right = (size == columns["size"]).all() and all(
+                (_predicted(fields, side, program.op) == columns[side])[size > 0].all()
+                for side in SIDES
+            )
+            if not is_right:
+                return program
+    return None
 
-    def __init__(self, layout: DataCut, sizes: Sequence[int]) -> None:
-        self._layout = layout
-        self._name = f"{layout.chunks}/{layout.parts}"
-        self._bytes = np.array(sizes, np.int64)
-        marks = np.array([_begins(size, layout) for size in sizes], np.int64)
-        self._marks = marks  # [samples, chunks, parts]
-        self._places: dict[bytes, tuple[int, int]] = {}
-        for chunk in range(layout.chunks):
-            for part in range(layout.parts):
-                key = np.ascontiguousarray(marks[:, chunk, part]).tobytes()
-                self._places.setdefault(key, (chunk, part))
-        self._stride = marks[:, 1, 0] if layout.chunks > 1 else self._bytes
-        self._seen: dict[bytes, _OffsetSum | None] = {}
 
-    def fields(self, columns: Mapping[str, IntArray]) -> Fields | None:
-        """Return the fields of a data task; None where the layout does not fit."""
-        src, dst = self._offsets(columns["src"]), self._offsets(columns["dst"])
-        if src is None or dst is None:
-            return None
-        size = self._whole(columns["size"])
-        for name, at in (("src", src), ("dst", dst)):
-            size = size or self._run(columns["size"], at, name)
-        size = size or self._own(columns["size"])
-        if size is None:
-            return None
-        numbers = {
-            f"{side}_{n}": v for side, at in (("src", src), ("dst", dst)) for n, v in at.items()
-        }
-        return Fields((self._name, size.layouts[0]), numbers | size.numbers)
+def _predicted(fields: Fields, side: str, op: OpParam) -> IntArray:
+    """Return the offsets of one side by its formulas, [1, ranks]."""
+    assert fields.layout is not None
+    form = fields.layout.src if side == "src" else fields.layout.dst
+    many = fields.numbers[f"{side}_many"]
+    if form.is_fixed:
+        return many[None]
+    pieces = Pieces(form.path, [op.size], op.unit)
+    terms = [n * bytes_of(one, [op.size], op.unit)[0] for n, one in form.slots.base]
+    if form.slots.stride is not None:
+        terms.append(many * bytes_of(form.slots.stride, [op.size], op.unit)[0])
+    part = tuple(np.array(_rows(side, fields.numbers)).T)
+    found: IntArray = sum(terms) + pieces.begins(form.origin)[(slice(None), *part)]
+    return np.broadcast_to(found, (1, len(many)))
 
-    def _offsets(self, values: IntArray) -> dict[str, IntArray] | None:
-        found = [self._offset(np.ascontiguousarray(column)) for column in values.T]
-        if any(place is None for place in found):
-            return None
-        rows = np.array(found, np.int64)
-        return dict(zip(_OffsetSum._fields, rows.T, strict=True))
 
-    def _offset(self, values: IntArray) -> _OffsetSum | None:
-        key = values.tobytes()
-        if key not in self._seen:
-            self._seen[key] = self._measured(values)
-        return self._seen[key]
+def _predicted_size(fields: Fields, op: OpParam) -> IntArray:
+    """Return the sizes by their formulas, [1, ranks]."""
+    assert fields.layout is not None
+    path, count = fields.layout.size.path, fields.numbers["size"]
+    if not path:
+        return count[None] * op.size
+    pieces = Pieces(path, [op.size], op.unit)
+    if not any(cut.has_index for cut in path):
+        return np.broadcast_to(pieces.size, (1, len(count)))
+    sizes = [
+        int(pieces.column(pieces.size, part[:-1])[0, part[-1] : part[-1] + many].sum())
+        for part, many in zip(_rows("size", fields.numbers), count.tolist(), strict=True)
+    ]
+    return np.array([sizes])
 
-    def _measured(self, values: IntArray) -> _OffsetSum | None:
-        """Return an offset in slots and chunks; else in strides, or one that is constant."""
-        most = int((values // self._bytes).min())
-        for slot in (most, most - 1):
-            place = self._places.get((values - slot * self._bytes).tobytes()) if slot >= 0 else None
-            if place is not None:
-                return _OffsetSum(slot, *place)
-        strides = int(values[0] // self._stride[0])
-        if (values == strides * self._stride).all():
-            return _OffsetSum(stride=strides)
-        if (values == values[0]).all():
-            return _OffsetSum(base=int(values[0]))
-        return None
 
-    def _whole(self, values: IntArray) -> Fields | None:
-        """Return sizes that are a number of slots."""
-        count = values[0] // self._bytes[0]
-        if (values != count * self._bytes[:, None]).any():
-            return None
-        return Fields(("slots",), {"size": count})
+@dataclass
+class _MovingStep:
+    """An instruction that moves data: its memories and its columns."""
 
-    def _own(self, values: IntArray) -> Fields | None:
-        """Return sizes that are each the size of one chunk, at any offset."""
-        ends = np.concatenate([self._marks[:, 1:, 0], self._bytes[:, None]], axis=1)
-        chunks = (ends - self._marks[:, :, 0]).T
-        found = [
-            next((k for k, chunk in enumerate(chunks) if (chunk == column).all()), None)
-            for column in values.T
+    at: tuple[int, int]
+    label: str
+    memories: dict[str, str]
+    columns: Numbers
+
+
+_Side: TypeAlias = tuple[SideForm, Numbers]
+
+
+class _LayoutSearch:
+    """The search for layouts, with the cuts and slots that steps have shown so far."""
+
+    def __init__(self, samples: tuple[Program, ...], numbers: Sequence[int]) -> None:
+        self._samples, self._numbers = samples, numbers
+        self._ordered = tuple(sorted(samples, key=lambda sample: sample.op.count))
+        self._sizes = [one.op.count * one.op.unit for one in self._ordered]
+        self._unit = samples[0].op.unit
+        self._steps = list(self._read())
+        self._pieces = list(self._found_cuts())
+        usual = [Pieces(path, self._sizes, self._unit) for path in first_paths(numbers)]
+        self._lengths = Lengths([*self._pieces, *usual], self._unit)
+        self._memories = self._found_slots()
+
+    def _read(self) -> Iterator[_MovingStep]:
+        program = self._ordered[0]
+        for number, batch in enumerate(program.batches):
+            for k, one in enumerate(batch.instructions):
+                columns = _columns_of(self._ordered, number, k) if one.kind.moves_data else {}
+                if columns and columns["size"].any():
+                    names = (program.buffers[one.src_buffer], program.buffers[one.dst_buffer])
+                    label = program.labels[one.label] if one.label >= 0 else ""
+                    yield _MovingStep(
+                        (number, k), label, dict(zip(SIDES, names, strict=True)), columns
+                    )
+
+    def _found_cuts(self) -> Iterator[Pieces]:
+        """Yield the paths that sizes and the user's offsets show, the plainest first."""
+        sizes = [step.columns["size"] for step in self._steps]
+        user = [
+            step.columns[side]
+            for step in self._steps
+            for side, memory in step.memories.items()
+            if memory in USER
         ]
-        if any(number is None for number in found):
-            return None
-        number = np.array(found, np.int64)
-        return Fields(("own",), {"size_chunk": number, "size": np.ones_like(number)})
-
-    def _run(self, values: IntArray, at: dict[str, IntArray], side: str) -> Fields | None:
-        """Return sizes that are some parts or chunks in a row, from where one side begins."""
-        ends = self._bytes[:, None] * at["slot"] + self._marks[:, at["chunk"], at["part"]]
-        for level in ("chunk", "part"):
-            counts = [
-                self._count(values[:, r] + ends[:, r], at, r, level) for r in range(len(ends.T))
+        every = _distinct(sizes)
+        wanted = every | _distinct(user)
+        tried = [Pieces(path, self._sizes, self._unit) for path in first_paths(self._numbers)]
+        yield tried[0]
+        for _ in range(_DEEPEST):
+            kept = [one for one in tried if _explains(one, wanted, every)]
+            yield from (one for one in kept if one.path)
+            tried = [
+                Pieces(path, self._sizes, self._unit)
+                for one in kept
+                if any(cut.has_index for cut in one.path)
+                for path in longer_paths(one.path, self._numbers)
             ]
-            if all(count is not None for count in counts):
-                return Fields((f"{level}s of {side}",), {"size": np.array(counts, np.int64)})
-        return None
 
-    def _count(self, end: IntArray, at: dict[str, IntArray], rank: int, level: str) -> int | None:
-        """Return the number of parts or chunks between an offset and an end."""
-        slot, chunk, part = (int(at[name][rank]) for name in ("slot", "chunk", "part"))
-        end = end - slot * self._bytes
-        marks = self._marks
-        if level == "part" and self._layout.parts > 1:
-            stops = [*marks[:, chunk, part:].T, self._stop(chunk)]
-        elif part == 0:
-            stops = [*marks[:, chunk:, 0].T, self._bytes]
-        else:
-            return None
-        return next((k for k, stop in enumerate(stops) if (stop == end).all()), None)
-
-    def _stop(self, chunk: int) -> IntArray:
-        last = chunk + 1 == self._layout.chunks
-        found: IntArray = self._bytes if last else self._marks[:, chunk + 1, 0]
+    def _found_slots(self) -> dict[str, SlottedMemory]:
+        offsets: dict[str, set[bytes]] = {}
+        for step in self._steps:
+            for side, memory in step.memories.items():
+                offsets.setdefault(memory, set()).update(_distinct([step.columns[side]]))
+        found = {memory: SlottedMemory(self._pieces, self._lengths) for memory in offsets}
+        for memory, keys in offsets.items():
+            if memory not in USER:
+                found[memory].learn([np.frombuffer(key, np.int64) for key in keys])
         return found
 
+    def fields(self) -> SizeFields:
+        """Return the fields of all steps; those of one size where some step has no layout."""
+        known: dict[tuple[int, int], Fields] = {}
+        for step in self._steps:
+            found = self._fields(step)
+            if found is None:
+                return SizeFields(self._samples, {}, self._described(step))
+            known[step.at] = found
+        return SizeFields(self._samples, known)
 
-def _begins(size: int, layout: DataCut) -> list[list[int]]:
-    """Return the begins of the parts of all chunks."""
-    chunks = _cut(0, size, layout.chunks)
-    return [[begin for begin, _ in _cut(start, length, layout.parts)] for start, length in chunks]
+    def _described(self, step: _MovingStep) -> str:
+        batch, number = step.at
+        one = self._samples[0].batches[batch].instructions[number]
+        where = f" of {step.label}" if step.label else ""
+        size, count = int(step.columns["size"][-1, 0]), self._ordered[-1].op.count
+        sides = " to ".join(step.memories.values())
+        kind = one.kind.spelling
+        return f"task {number}{where}, {kind} from {sides}, {size} bytes at {count} elements"
 
+    def _fields(self, step: _MovingStep) -> Fields | None:
+        """Return the fields by the plainest cuts that give the size, those by which both sides are
+        at the part that is moved before others.
+        """
+        whole = self._whole(step.columns["size"])
+        if whole is not None:
+            return self._joined(step, self._pieces[0], whole, [])
+        best: Fields | None = None
+        for lead in self._pieces:
+            for rows in self._parts(step, lead):
+                counts = [
+                    lead.run(part, size)
+                    for part, size in zip(rows, step.columns["size"].T, strict=True)
+                ]
+                if all(count is not None for count in counts):
+                    numbers = {"size": np.array(counts, np.int64)} | _indexed("size", rows)
+                    found = self._joined(step, lead, (SizeForm(lead.path), numbers), rows)
+                    if found is not None and _agrees(found):
+                        return found
+                    best = best or found
+        return best
 
-def _cut(start: int, size: int, count: int) -> list[tuple[int, int]]:
-    each = (size + count - 1) // count
-    each = (each + ALIGN - 1) // ALIGN * ALIGN
-    begins = [min(k * each, size) for k in range(count)]
-    return [(start + begin, min(each, size - begin)) for begin in begins]
+    def _parts(self, step: _MovingStep, pieces: Pieces) -> Iterator[list[Indices]]:
+        """Yield the parts, by rank, that a step may move: those at a side, those of its size."""
+        if not pieces.path:
+            return
+        for side in SIDES:
+            for _, numbers in self._sides(step, side, pieces):
+                yield _rows(side, numbers)
+        keys = [np.ascontiguousarray(size).tobytes() for size in step.columns["size"].T]
+        if all(key in pieces.sized for key in keys):
+            yield [pieces.sized[key] for key in keys]
 
-
-def sizes_of(samples: Samples, dimensions: Sequence[int]) -> SizeFields:
-    """Return offsets and sizes that hold for all samples, or else for the exported size;
-    `dimensions` are numbers of chunks and parts to try.
-    """
-    fixed = SizeFields((samples.exported,), ())
-    if len(samples.every) < _LEAST_SAMPLES:
-        return fixed
-    scaled = SizeFields(samples.every, ())
-    chosen: list[DataCut] = []
-    left = [
-        (number, k)
-        for number, batch in enumerate(samples.exported.batches)
-        for k, one in enumerate(batch.instructions)
-        if one.kind.moves_data
-    ]
-    while left:
-        best, rest = _best(scaled, left, _layouts(dimensions))
-        if len(rest) == len(left):
-            return fixed
-        chosen.append(best)
-        left = rest
-    return SizeFields(samples.every, tuple(chosen) or (DataCut(1, 1),))
-
-
-def _layouts(dimensions: Sequence[int]) -> list[DataCut]:
-    """Return layouts, the plainest first."""
-    numbers = sorted({number for number in dimensions if number > 1})
-    return [
-        DataCut(1, 1),
-        *(DataCut(n, 1) for n in numbers),
-        *(DataCut(a, b) for a in numbers for b in numbers),
-    ]
-
-
-def _best(
-    scaled: SizeFields, wanted: Sequence[tuple[int, int]], layouts: Sequence[DataCut]
-) -> tuple[DataCut, list[tuple[int, int]]]:
-    """Return the layout that fits most instructions, the plainest of several, and the others."""
-    best, least = layouts[0], list(wanted)
-    for layout in layouts:
-        rest = _missing(scaled, wanted, layout, len(least))
-        if rest is not None:
-            best, least = layout, rest
-        if not least:
-            break
-    return best, least
-
-
-def _missing(
-    scaled: SizeFields, wanted: Sequence[tuple[int, int]], layout: DataCut, limit: int
-) -> list[tuple[int, int]] | None:
-    """Return the instructions that a layout does not fit; None where they reach the limit."""
-    found = []
-    for at in wanted:
-        if scaled.found(*at, (layout,)) is None:
-            found.append(at)
-            if len(found) >= limit:
+    def _joined(
+        self, step: _MovingStep, lead: Pieces, size: tuple[SizeForm, Numbers], rows: list[Indices]
+    ) -> Fields | None:
+        """Return the fields with a size; None where a side has no place."""
+        found = []
+        for side in SIDES:
+            same = self._same(step, side, lead, rows) if rows else None
+            one = same or next(self._sides(step, side, lead), None) or self._any(step, side)
+            if one is None:
                 return None
-    return found
+            memory = self._memories[step.memories[side]]
+            found.append(_usual(one if same else _without_cuts(one, side), memory))
+        src, dst = found
+        return Fields(StepLayout(src[0], dst[0], size[0]), src[1] | dst[1] | size[1])
+
+    def _same(
+        self, step: _MovingStep, side: str, pieces: Pieces, rows: list[Indices]
+    ) -> _Side | None:
+        """Return a side that is at given parts, from some slots and origin."""
+        memory, column = self._memories[step.memories[side]], step.columns[side]
+        for slots in memory.slots:
+            for origin in range(pieces.origins):
+                found = [
+                    memory.many(slots, offset - pieces.column(pieces.begins(origin), part))
+                    for part, offset in zip(rows, column.T, strict=True)
+                ]
+                if all(many is not None for many in found):
+                    numbers = {f"{side}_many": np.array(found, np.int64)} | _indexed(side, rows)
+                    return SideForm(slots, pieces.path, origin), numbers
+        return None
+
+    def _sides(self, step: _MovingStep, side: str, pieces: Pieces) -> Iterator[_Side]:
+        """Yield the ways in which all ranks' offsets are in slots, at parts of a path."""
+        memory, column = self._memories[step.memories[side]], step.columns[side]
+        for slots in memory.slots:
+            for origin in range(pieces.origins):
+                places: list[PlaceInSlots] = []
+                for offset in column.T:
+                    place = memory.found(slots, pieces, origin, offset)
+                    if place is None:
+                        break
+                    places.append(place)
+                else:
+                    numbers = {f"{side}_many": np.array([one.many for one in places])}
+                    numbers |= _indexed(side, [one.indices for one in places])
+                    yield SideForm(slots, pieces.path, origin), numbers
+
+    def _any(self, step: _MovingStep, side: str) -> _Side | None:
+        """Return a side by the plainest cuts, or at the same bytes for all sizes."""
+        for pieces in self._pieces:
+            for found in self._sides(step, side, pieces):
+                return found
+        column = step.columns[side]
+        if (column == column[0]).all():
+            return SideForm(is_fixed=True), {f"{side}_many": column[0]}
+        return None
+
+    def _whole(self, column: IntArray) -> tuple[SizeForm, Numbers] | None:
+        """Return sizes that are a number of times the data."""
+        data = np.array(self._sizes)[:, None]
+        many = column[-1] // data[-1]
+        return (SizeForm(), {"size": many}) if (column == many * data).all() else None
+
+
+def _without_cuts(found: _Side, side: str) -> _Side:
+    """Return a side without cuts where its part begins with its slot."""
+    form, numbers = found
+    names = [name for name in numbers if re.fullmatch(rf"{side}_\d", name)]
+    is_back = form.origin == 0 and any(cut.kind == "back" for cut in form.path)
+    if form.is_fixed or is_back or any(numbers[name].any() for name in names[form.origin :]):
+        return found
+    return form._replace(path=(), origin=0), {f"{side}_many": numbers[f"{side}_many"]}
+
+
+def _usual(found: _Side, memory: SlottedMemory) -> _Side:
+    """Return a side at the begin of a memory as in the first of its slots, as at other turns."""
+    form, numbers = found
+    if form.is_fixed or form.slots != SlotRow():
+        return found
+    if memory.has_fixed and not form.path:
+        return SideForm(is_fixed=True), numbers
+    return form._replace(slots=memory.usual), numbers
+
+
+def _explains(one: Pieces, wanted: set[bytes], sizes: set[bytes]) -> bool:
+    """Take away what a path explains; return False where that is nothing, and where some part of it
+    has no size of a task.
+    """
+    found = wanted & (one.sized.keys() | one.at(0).keys())
+    wanted -= found
+    return bool(found) or one.sized.keys() <= sizes
+
+
+def _agrees(fields: Fields) -> bool:
+    """Return True if both sides are at the part of the size, or begin with their slots."""
+    layout, numbers = fields
+    assert layout is not None
+    return all(
+        not side.path
+        or (side.path == layout.size.path and _rows(name, numbers) == _rows("size", numbers))
+        for name, side in (("src", layout.src), ("dst", layout.dst))
+    )
+
+
+def _indexed(name: str, rows: Sequence[Indices]) -> Numbers:
+    """Return the indices of all ranks as columns."""
+    columns = zip(*rows, strict=True)
+    return {f"{name}_{k}": np.array(column, np.int64) for k, column in enumerate(columns)}
+
+
+def _rows(side: str, numbers: Numbers) -> list[Indices]:
+    """Return the indices of every rank."""
+    names = [name for name in numbers if re.fullmatch(rf"{side}_\d", name)]
+    columns = [numbers[name] for name in names]
+    ranks = len(numbers["size" if side == "size" else f"{side}_many"])
+    return [tuple(int(column[rank]) for column in columns) for rank in range(ranks)]
+
+
+def _distinct(columns: Sequence[IntArray]) -> set[bytes]:
+    """Return the different offsets or sizes, at all samples each, but for 0."""
+    rows = {np.ascontiguousarray(row).tobytes() for column in columns for row in column.T}
+    return {row for row in rows if any(row)}

@@ -19,7 +19,7 @@ from hccl_interop.cpp.export.fitting import Fitter
 from hccl_interop.cpp.export.folding import CppStep, Node, fold, joined, key_of
 from hccl_interop.cpp.export.notifies import notifies_of_threads
 from hccl_interop.cpp.export.points import Points
-from hccl_interop.cpp.export.sizes import SizeFields
+from hccl_interop.cpp.export.sizes import SizeFields, StepLayout
 from hccl_py.enums import TaskKind
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
@@ -34,7 +34,8 @@ _MOST_SECTIONS = 12
 class StepShape(NamedTuple):
     """The part of a step that is the same in all turns.
 
-    Memories are names of buffers; `layouts` are the layouts of source, destination and size.
+    Memories are names of buffers; `layout` has the forms of source, destination and size, None for
+    bytes of one size alone.
     """
 
     kind: TaskKind
@@ -45,7 +46,7 @@ class StepShape(NamedTuple):
     reduce: int = -1
     dtype: int = -1
     notify: int = -1
-    layouts: tuple[str, ...] = ()
+    layout: StepLayout | None = None
 
 
 class Branch(NamedTuple):
@@ -149,7 +150,7 @@ class _StepReader:
             dst=names[one.dst_buffer],
             reduce=reduction[0],
             dtype=reduction[1],
-            layouts=sized.layouts,
+            layout=sized.layout,
         )
         numbers: dict[str, RankInt | IntArray] = dict(sized.numbers)
         if not shape.is_local:

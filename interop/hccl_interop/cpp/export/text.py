@@ -80,6 +80,12 @@ def camel_case(label: str) -> str:
     return name if is_own else f"Phase{name}"
 
 
+def snake_case(name: str) -> str:
+    """Return a name in small letters and underscores: AllReduceRing becomes all_reduce_ring."""
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)
+    return "_".join(word.lower() for word in words)
+
+
 def comment(text: str) -> str:
     """Return a user's text for a comment of one line: printable ASCII without backslashes, which
     would join it with the next line, and without trigraphs.

@@ -153,7 +153,7 @@ HcclResult Run(HcclComm comm, aclrtStream stream, OpParam& param)
         return HCCL_E_NOT_SUPPORT;
     }
     param.unit = kUnit;
-    param.bytes = param.count * kUnit;
+    param.bytes = param.stride = param.count * kUnit;
     Kept* kept = nullptr;
     CHK_RET(Prepare(comm, param, kept));
     param.resources = kept->resources;

@@ -75,10 +75,24 @@ HcclResult Broadcast(const OpParam& param, const Resources& res)
     return HCCL_SUCCESS;
 }
 
-HcclResult ExecOp(const OpParam& param, const Resources& res)
+HcclResult Round(const OpParam& param, const Resources& res)
 {
     CHK_RET(Reduce(param, res));
     CHK_RET(Broadcast(param, res));
+    return HCCL_SUCCESS;
+}
+
+// Data that does not fit the HCCL buffer goes through it in rounds.
+HcclResult ExecOp(const OpParam& param, const Resources& res)
+{
+    for (uint64_t done = 0; done < param.count; done += kRoundCount) {
+        OpParam round = param;
+        round.count = param.count - done < kRoundCount ? param.count - done : kRoundCount;
+        round.bytes = round.count * kUnit;
+        round.input += done * kUnit;
+        round.output += done * kUnit;
+        CHK_RET(Round(round, res));
+    }
     return HCCL_SUCCESS;
 }
 

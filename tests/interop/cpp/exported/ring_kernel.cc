@@ -71,7 +71,7 @@ HcclResult Barrier(const OpParam& param, const Resources& res)
     return HCCL_SUCCESS;
 }
 
-HcclResult ExecOp(const OpParam& param, const Resources& res)
+HcclResult Round(const OpParam& param, const Resources& res)
 {
     const ThreadHandle main = res.threads[0];
     CHK_RET(HcommLocalCopyOnThread(main, res.ccl, param.input, param.bytes));
@@ -79,6 +79,20 @@ HcclResult ExecOp(const OpParam& param, const Resources& res)
     CHK_RET(AllGather(param, res));
     CHK_RET(Barrier(param, res));
     CHK_RET(HcommLocalCopyOnThread(main, param.output, res.ccl, param.bytes));
+    return HCCL_SUCCESS;
+}
+
+// Data that does not fit the HCCL buffer goes through it in rounds.
+HcclResult ExecOp(const OpParam& param, const Resources& res)
+{
+    for (uint64_t done = 0; done < param.count; done += kRoundCount) {
+        OpParam round = param;
+        round.count = param.count - done < kRoundCount ? param.count - done : kRoundCount;
+        round.bytes = round.count * kUnit;
+        round.input += done * kUnit;
+        round.output += done * kUnit;
+        CHK_RET(Round(round, res));
+    }
     return HCCL_SUCCESS;
 }
 
