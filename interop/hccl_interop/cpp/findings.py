@@ -31,6 +31,11 @@ _HINTS = {
     "several: acquiring it waits for the peer.",
     "NOTIFY_INDEX_OUT_OF_RANGE": "Ask for more notifies where the channel or thread is acquired, "
     "or use a smaller index.",
+    "WRONG_TOKEN": "The token of memory is that of its rank: a peer's comes with its address, by "
+    "WriteVariableWithNotify.",
+    "UNDEFINED_VALUE": "Wait for the notify bit that comes with the variable before it is used.",
+    "RESOURCE_EXCEEDED": "docs/ccu.md has the registers of an instance.",
+    "TRANSFER_TOO_LARGE": "Move the data in parts.",
     "INVALID_ARGUMENT": "HCCL would refuse this call, too.",
     "CALL_FAILED": "An op and a kernel return 0 where all is well.",
     "UNSUPPORTED_CALL": "docs/cpp.md says what is modelled.",

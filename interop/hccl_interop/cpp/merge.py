@@ -29,8 +29,10 @@ from hccl_py.topology.planes import PLANES
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
 
-BUFFERS = ("IN", "OUT", "CCL", "DEV")
-"""The parts of a rank's memory, in the recorder's order."""
+BUFFERS = ("IN", "OUT", "CCL", "DEV", "CCU0", "CCU1")
+"""The parts of a rank's memory, in the recorder's order; the last two are buffers of the CCU, by
+die.
+"""
 
 _KINDS = (
     TaskKind.COPY,
@@ -109,13 +111,13 @@ def merged(
     """Return the program of all ranks; NotSupportedError where one reads over RoCE."""
     ranks = traces.ranks
     recorded = np.concatenate([trace.tasks for trace in ranks])
-    links = _links(meeting, topology)
+    sizes = _sizes(ranks, buffers, recorded)
+    names = BUFFERS[: sizes.shape[1]]
+    links = _links(meeting, topology, len(names))
     tasks = _task_columns(ranks, recorded, meeting, op.dtype.number)
     stacks = range(len(traces.stacks))
     tasks.label[:], labels = _texts([lines.label(s) for s in stacks], recorded["stack"])
     tasks.line[:], texts = _texts([lines.line(s) or "" for s in stacks], recorded["stack"])
-    sizes = _sizes(ranks, buffers, recorded)
-    names = BUFFERS[: sizes.shape[1]]
     try:
         program = program_from(op, names, sizes, links, _requests(ranks), tasks, labels, texts)
     except BuildError as error:
@@ -140,14 +142,15 @@ def _sizes(
     """
     own = np.array([trace.device_bytes for trace in ranks], np.int64)
     sizes = [buffers.inputs, buffers.outputs, np.full(len(ranks), buffers.ccl, np.int64), own]
+    sizes += list(np.array([trace.buffer_bytes for trace in ranks], np.int64).T)
     parts = (recorded["src_part"], recorded["dst_part"])
     used = max(int(part.max(initial=2)) for part in parts) + 1
     return np.stack(sizes[:used], axis=1)
 
 
-def _links(meeting: Meeting, topology: Topology) -> LinkColumns:
+def _links(meeting: Meeting, topology: Topology, buffers: int) -> LinkColumns:
     masks = meeting.shown.ravel().tolist()
-    parts = range(len(BUFFERS))
+    parts = range(buffers)
     return LinkColumns(
         planes=PLANES,
         ranks=meeting.rank,
@@ -176,7 +179,7 @@ def _task_columns(
     tasks.dtype[(tasks.src_buffer >= 0) & (tasks.dtype < 0)] = dtype
     posts, waits = kind == _LOCAL_POST, kind == _LOCAL_WAIT
     tasks.owner[posts] = target[posts]
-    tasks.owner[waits] = tasks.stream[waits]
+    tasks.owner[waits] = np.where(target[waits] < 0, tasks.stream[waits], target[waits])
     away = ~posts & ~waits & (target >= 0)
     first = np.cumsum([0, *(len(trace.channels) for trace in ranks)])
     tasks.end[away] = _sides(meeting, first)[first[rank[away]] + target[away]]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from hccl_interop.cpp.build import Builder, Built
+from hccl_interop.cpp.ccu import expanded
 from hccl_interop.cpp.findings import Callers, findings_of, one_sided_channels
 from hccl_interop.cpp.lines import functions_of, lines_of
 from hccl_interop.cpp.merge import joined_channels, merged
@@ -120,6 +121,8 @@ class CustomOp:
     ) -> Imported:
         lines = lines_of(traces.stacks, self.built, self.project)
         name = self.project.name
+        if all(trace.result == 0 and not trace.complaints for trace in traces.ranks):
+            traces, _ = expanded(traces, joined_channels(traces.ranks))
         findings = list(findings_of(traces, lines, entry.function))
         notes = _notes(traces.ranks)
         printed = traces.loading.printed + _printed(traces.ranks)
