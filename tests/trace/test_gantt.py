@@ -222,8 +222,9 @@ def hostile() -> Scene:
         labels=tuple(HOSTILE + label for label in program.labels),
         lines=tuple(HOSTILE + line for line in program.lines),
         executor=HOSTILE,
+        stream_names=(HOSTILE,),
     )
-    return scene_of(program, topology_of(4), title=HOSTILE, stream_names=[HOSTILE])
+    return scene_of(program, topology_of(4), title=HOSTILE)
 
 
 @pytest.mark.parametrize("width", [40, 80, 160])

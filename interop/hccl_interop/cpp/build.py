@@ -125,7 +125,9 @@ class Builder:
         with ThreadPoolExecutor(max_workers=cores()) as pool:
             recorder = pool.submit(self._recorder)
             common = self._common(project.engine)  # all files need it
-            made = pool.map(lambda job: self._object(project, *job, headers, common), jobs)
+            made = pool.map(
+                lambda job: self._object(project, job[0], job[1], headers, common), jobs
+            )
             objects = list(zip(jobs, list(made), strict=True))
             ours = recorder.result()  # fails first where $CXX is no compiler
             _raise_refused(project, [found for _, found in objects if isinstance(found, _Refused)])
@@ -199,9 +201,9 @@ class Builder:
 
     def _object(
         self,
-        project: CppProject,
         part: str,
         source: str,
+        project: CppProject,
         headers: Sequence[str],
         precompiled: tuple[str, str],
     ) -> Path | _Refused:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hccl_interop.cpp.lines import SourceLines
 from hccl_interop.cpp.run import RankBuffers
-from hccl_interop.cpp.traces import ChannelTrace, RankTrace, Traces
+from hccl_interop.cpp.traces import BITS, ChannelTrace, RankTrace, Traces
 from hccl_py.call.op_param import OpParam
 from hccl_py.enums import TaskKind
 from hccl_py.errors import NotSupportedError
@@ -50,6 +50,8 @@ _KINDS = (
 
 _LOCAL_POST, _LOCAL_WAIT = 8, 9
 _NOTIFY_NAMES = tuple(f"notify {index}" for index in range(3))
+_BIT_NAMES = tuple(f"notify {index // BITS} bit {index % BITS}" for index in range(8 * BITS))
+"""Notifies of channels of the CCU, numbered by bit."""
 
 _LAYER_PLANES = np.array([PLANES.index("level0"), PLANES.index("level1")])
 """The numbers of the planes of layers 0 and 1."""
@@ -131,7 +133,8 @@ def merged(
         ) from None
     engines = {trace.engine for trace in ranks}
     engine = engines.pop() if len(engines) == 1 else ""
-    return replace(program, executor=name, rounds=calls, engine=engine)
+    names = traces.stream_names
+    return replace(program, executor=name, rounds=calls, engine=engine, stream_names=names)
 
 
 def _sizes(
@@ -158,7 +161,7 @@ def _links(meeting: Meeting, topology: Topology, buffers: int) -> LinkColumns:
         kind=topology.link_kinds(meeting.rank[:, 0], meeting.rank[:, 1]),
         exports=[[part for part in parts if mask >> part & 1] for mask in masks],
         notifies=meeting.notifies,
-        notify_names=_NOTIFY_NAMES,
+        notify_names=_BIT_NAMES if (meeting.notifies < 0).any() else _NOTIFY_NAMES,
     )
 
 
@@ -196,7 +199,11 @@ def _sides(meeting: Meeting, first: IntArray) -> IntArray:
 
 
 def _requests(ranks: Sequence[RankTrace]) -> RequestColumns:
-    """Return the requests of the ranks: all streams and local notifies are stated."""
+    """Return the requests of the ranks: all streams and local notifies are stated, but for those
+    that kernels of the CCU make.
+    """
+    if any(trace.kernels for trace in ranks):
+        return RequestColumns.as_used(len(ranks))
     queues = [
         (trace.rank, stream, notifies)
         for trace in ranks

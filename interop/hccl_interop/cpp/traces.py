@@ -6,7 +6,7 @@ Stacks are numbered over all ranks; a frame is `h:OFFSET` in the host code, `d:O
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,9 @@ TASK = np.dtype(
     }
 )
 """One task; recorder/state.hpp has the same layout."""
+
+BITS = 16
+"""Bits of a notify and of an event of the CCU."""
 
 LAUNCH = 10
 """The kind of a task that launches a kernel of the CCU: `target` is the launch's number, `index`
@@ -143,11 +146,14 @@ class RankTrace:
 
 @dataclass(frozen=True)
 class Traces:
-    """All ranks, the trace of loading the op's code, and the frames of every stack."""
+    """All ranks, the trace of loading the op's code, and the frames of every stack; `stream_names`
+    are those of the streams of CCU programs.
+    """
 
     ranks: Sequence[RankTrace]
     loading: RankTrace
     stacks: tuple[tuple[str, ...], ...]
+    stream_names: tuple[str, ...] = ()
 
 
 def read_traces(folder: Path, ranks: int) -> Traces:
@@ -218,7 +224,8 @@ def _take(
     elif kind == "K":
         trace.kernels.append(Listing("\t".join(rest[1:]), stack(rest[0])))
     elif kind == "Z":
-        trace.kernels[-1] = replace(trace.kernels[-1], **dict(zip(_PLACE, map(int, rest))))
+        for name, word in zip(_PLACE, rest, strict=True):
+            setattr(trace.kernels[-1], name, int(word))
     elif kind == "L":
         trace.launches.append(tuple(int(word, 16) for word in rest[1:]))
     elif kind == "M":

@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
+
 from hccl_interop.cpp.ccu.machine import run_together
+from hccl_interop.cpp.ccu.moves import FIRST_BUFFER_PART
+from hccl_interop.cpp.ccu.streams import RankTasks
 from hccl_interop.cpp.merge import Meeting
 from hccl_interop.cpp.traces import LAUNCH, RankTrace, Traces
 
+_AS_USED = -1
+"""As many notifies of a channel as tasks use: of those that ops ask for, every one has 16 bits."""
 
-def expanded(traces: Traces, meeting: Meeting) -> tuple[Traces, tuple[str, ...]]:
-    """Return traces with all tasks, and the names of their streams; complaints are in them."""
+
+def expanded(traces: Traces, meeting: Meeting) -> Traces:
+    """Return traces with the tasks of kernels in place of launches; complaints are in them."""
     if not any((trace.tasks["kind"] == LAUNCH).any() for trace in traces.ranks):
-        return traces, ()
+        return traces
     tasks, names = run_together(traces.ranks, meeting)
-    ranks = []
-    for trace, own in zip(traces.ranks, tasks, strict=True):
-        rows = own.columns()
-        last = max([len(trace.threads) - 1, *own.notifies, *rows["thread"].tolist()])
-        threads = [*trace.threads, *[(0, 0)] * (last + 1 - len(trace.threads))]
-        for stream, count in own.notifies.items():
-            threads[stream] = (max(count, threads[stream][0]), threads[stream][1])
-        ranks.append(_with_tasks(trace, rows, threads))
-    return replace(traces, ranks=ranks), tuple(names.names)
+    ranks = [_with_tasks(trace, own) for trace, own in zip(traces.ranks, tasks, strict=True)]
+    return replace(traces, ranks=ranks, stream_names=tuple(names.names))
 
 
-def _with_tasks(trace, rows, threads) -> RankTrace:
-    channels = [replace(channel, notifies=128) for channel in trace.channels]
+def _with_tasks(trace: RankTrace, tasks: RankTasks) -> RankTrace:
+    """Return a trace with other tasks; its streams reach to the last that tasks are on."""
+    rows = tasks.columns()
+    last = max(int(rows["thread"].max(initial=0)), *tasks.notifies, len(trace.threads) - 1)
+    threads = [*trace.threads, *[(0, 0)] * (last + 1 - len(trace.threads))]
+    for stream, count in tasks.notifies.items():
+        threads[stream] = (max(count, threads[stream][0]), threads[stream][1])
     return replace(
-        trace, tasks=rows, threads=threads, channels=channels, buffer_bytes=(1 << 20, 1 << 20)
+        trace,
+        tasks=rows,
+        threads=threads,
+        channels=[replace(channel, notifies=_AS_USED) for channel in trace.channels],
+        buffer_bytes=(_end(rows, FIRST_BUFFER_PART), _end(rows, FIRST_BUFFER_PART + 1)),
     )
+
+
+def _end(rows: npt.NDArray[np.void], part: int) -> int:
+    """Return the end of the last byte of a part of memory that tasks use."""
+    sides: Sequence[str] = ("src", "dst")
+    ends = ((rows[f"{side}_offset"] + rows["size"])[rows[f"{side}_part"] == part] for side in sides)
+    return max(int(found.max(initial=0)) for found in ends)

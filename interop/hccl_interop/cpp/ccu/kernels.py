@@ -19,7 +19,6 @@ from hccl_interop.cpp.ccu.moves import (
 )
 from hccl_interop.cpp.ccu.streams import (
     BIT,
-    BITS,
     POST,
     REDUCE,
     START,
@@ -31,7 +30,7 @@ from hccl_interop.cpp.ccu.streams import (
 )
 from hccl_interop.cpp.ccu.values import SLOT, Clock, Order, Slot, Undefined, computed, holds
 from hccl_interop.cpp.merge import Meeting
-from hccl_interop.cpp.traces import Complaint, ListedLine, Listing, RankTrace
+from hccl_interop.cpp.traces import BITS, Complaint, ListedLine, Listing, RankTrace
 
 Key: TypeAlias = tuple[object, ...]
 Keys: TypeAlias = tuple[Key, ...]
@@ -114,7 +113,7 @@ class KernelRun:
             self._count(line)
             try:
                 if line.operation in _BRANCHES:
-                    at = self._branch(line, at, jumps[at] if at in jumps else at)
+                    at = self._branch(line, at, jumps.get(at, at))
                 elif line.operation == "group":
                     yield from self._group(line, stream)
                 elif line.operation.startswith("wait_"):
@@ -303,15 +302,16 @@ class KernelRun:
         reads = line.operation.startswith("read")
         owners = (self.rank, peer) if reads else (peer, self.rank)
         to, source = (
-            self._extent(what, *line.operands[at : at + 2], owner, size, shift)
+            self._extent(what, line.operands[at : at + 2], owner, size, shift)
             for what, at, owner in (("the destination", 6, owners[0]), ("the source", 8, owners[1]))
         )
         reduction = (-1, -1) if dtype == _NONE else (dtype, op)
         return [_Piece(KINDS[line.operation], channel if over else -1, to, source, size, reduction)]
 
     def _extent(
-        self, what: str, at: int, token: int, owner: int, size: int, shift: Shift
+        self, what: str, registers: tuple[int, ...], owner: int, size: int, shift: Shift
     ) -> Extent:
+        at, token = registers
         if at >> 48 == _BUFFER_SORT:
             return self._buffer(at, size, shift)
         side = Side(self.value(at) + shift.address, self.value(token))
@@ -335,20 +335,18 @@ class KernelRun:
         runs, origin = runs_of(line.operands, self.value), self._origin(line)
         if sum(run.iterations for run in runs) > _MOST_BODIES:
             raise Refused("UNSUPPORTED_CALL", "too many iterations")
-        keys: list[Key] = []
+        loops: list[int] = []
         for number, run in enumerate(runs):
             at = self.listing
             loop = self.shared.names.number(f"die {at.die}, mission {at.mission}, loop {number}")
-            key = ("loop", self.rank, loop)
-            keys.append(key)
+            loops.append(loop)
             self.tasks.post(stream, loop, START, origin)
-            self.shared.start(self._loop(run, loop, key, origin), self.order)
-        yield tuple(keys)
-        for _, _, loop in keys:
-            assert isinstance(loop, int)
+            self.shared.start(self._loop(run, loop, origin), self.order)
+        yield tuple(("loop", self.rank, loop) for loop in loops)
+        for loop in loops:
             self.tasks.wait(stream, loop, BIT, origin)
 
-    def _loop(self, run: LoopRun, loop: int, key: Key, origin: Origin) -> Steps:
+    def _loop(self, run: LoopRun, loop: int, origin: Origin) -> Steps:
         self.tasks.wait(loop, loop, START, origin)
         try:
             for iteration in range(run.iterations):
@@ -357,7 +355,7 @@ class KernelRun:
         except Stopped:
             return
         self.tasks.post(loop, loop, BIT, origin)
-        self.shared.set_bit(key, self.order.step())
+        self.shared.set_bit(("loop", self.rank, loop), self.order.step())
 
 
 class _Piece(NamedTuple):

@@ -26,9 +26,6 @@ START, BIT = 0, 1
 COPY, REDUCE, READ, READ_REDUCE, WRITE, WRITE_REDUCE, POST, WAIT, LOCAL_POST, LOCAL_WAIT = range(10)
 """Kinds of tasks, as in recorder/state.hpp."""
 
-BITS = 16
-"""Bits of an event, and of a notify."""
-
 
 class Origin(NamedTuple):
     """The stack of an operation, and the call of the op that it is part of."""

@@ -8,6 +8,7 @@ every thread of every rank, joined along each signal.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -88,7 +89,7 @@ def computed(sign: str, left: int, right: int) -> int:
     return found & _WORD
 
 
-_RESULTS = {
+_RESULTS: dict[str, Callable[[int, int], int]] = {
     "+": int.__add__,
     "-": int.__sub__,
     "*": int.__mul__,
