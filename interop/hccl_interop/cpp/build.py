@@ -126,7 +126,7 @@ class Builder:
             recorder = pool.submit(self._recorder)
             common = self._common(project.engine)  # all files need it
             made = pool.map(
-                lambda job: self._object(project, job[0], job[1], headers, common), jobs
+                lambda job: self._object(job[0], job[1], project, headers, common), jobs
             )
             objects = list(zip(jobs, list(made), strict=True))
             ours = recorder.result()  # fails first where $CXX is no compiler
