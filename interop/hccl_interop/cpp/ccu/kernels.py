@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from hccl_interop.cpp.ccu.folding import KEPT, folded
 from hccl_interop.cpp.ccu.loops import LoopRun, Shift, runs_of
 from hccl_interop.cpp.ccu.moves import (
     BUFFER_BYTES,
@@ -38,6 +39,10 @@ Steps: TypeAlias = Iterator[Keys]
 
 _MOST_STEPS = 1_000_000
 _MOST_BODIES = 4096
+_MOST_UNFOLDED = 64
+_BUFFERS = 1536
+"""Buffers of a die: those of folded loops lie behind them."""
+
 _NUMBER = (1 << 48) - 1
 _BUFFER_SORT = 4
 _NONE = 255
@@ -292,12 +297,14 @@ class KernelRun:
         size = self.value(line.operands[2])
         if line.operation == "reduce_buffers":
             check_length(size, over_channel=False)
+            size *= shift.repeats
             dtype, op = line.operands[4:6]
             first, *others = (self._buffer(handle, size, shift) for handle in line.operands[6:])
             return [_Piece(REDUCE, -1, first, other, size, (dtype, op)) for other in others]
         channel, dtype, op = line.operands[3:6]
         over = line.operation not in ("copy", "reduce")
         check_length(size, over_channel=over)
+        size *= shift.repeats
         peer = self.trace.channels[channel].peer if over else self.rank
         reads = line.operation.startswith("read")
         owners = (self.rank, peer) if reads else (peer, self.rank)
@@ -319,24 +326,51 @@ class KernelRun:
 
     def _buffer(self, handle: int, size: int, shift: Shift) -> Extent:
         number = (handle & _NUMBER) + shift.buffer
-        if number * BUFFER_BYTES + size > self.listing.buffers * BUFFER_BYTES:
+        if number * BUFFER_BYTES + size // shift.repeats > self.listing.buffers * BUFFER_BYTES:
             raise Refused(
                 "RESOURCE_EXCEEDED",
                 f"{size} bytes from buffer {number} on, of a kernel that took "
                 f"{self.listing.buffers} buffers of {BUFFER_BYTES} bytes",
             )
         part = FIRST_BUFFER_PART + self.listing.die
-        return Extent(self.rank, part, (self.listing.first_buffer + number) * BUFFER_BYTES)
+        offset = (self.listing.first_buffer + number) * BUFFER_BYTES
+        if shift.repeats > 1:
+            offset = _BUFFERS * BUFFER_BYTES + number * BUFFER_BYTES * shift.repeats
+        return Extent(self.rank, part, offset)
 
     # Loops.
 
     def _group(self, line: ListedLine, stream: int) -> Steps:
         """Run the loops of a LoopGroup side by side, and wait for all."""
-        runs, origin = runs_of(line.operands, self.value), self._origin(line)
-        if sum(run.iterations for run in runs) > _MOST_BODIES:
-            raise Refused("UNSUPPORTED_CALL", "too many iterations")
+        runs = runs_of(line.operands, self.value)
+        if len(runs) > line.operands[6]:
+            raise Refused(
+                "RESOURCE_EXCEEDED",
+                f"{len(runs)} loops run, copies included, and the group is for {line.operands[6]}",
+            )
+        rest: list[LoopRun] | None = []
+        bodies = sum(run.iterations for run in runs)
+        if bodies > _MOST_UNFOLDED:
+            rest = folded(runs, self.listing.bodies, self.listing.lines, self.value)
+        if rest is None and bodies > _MOST_BODIES:
+            raise Refused(
+                "UNSUPPORTED_CALL",
+                f"its {bodies} iterations do not adjoin, and no more than {_MOST_BODIES} are "
+                "recorded one by one: record a smaller size",
+            )
+        if rest:
+            runs = [run._replace(iterations=min(run.iterations, KEPT)) for run in runs]
+        yield from self._together(runs, line, stream)
+        if rest:
+            yield from self._together(rest, line, stream, len(runs))
+
+    def _together(
+        self, runs: Sequence[LoopRun], line: ListedLine, stream: int, first: int = 0
+    ) -> Steps:
+        """Run loops side by side, each on a stream of its own, numbered from `first`."""
+        origin = self._origin(line)
         loops: list[int] = []
-        for number, run in enumerate(runs):
+        for number, run in enumerate(runs, first):
             at = self.listing
             loop = self.shared.names.number(f"die {at.die}, mission {at.mission}, loop {number}")
             loops.append(loop)

@@ -12,11 +12,14 @@ from typing import NamedTuple
 
 
 class Shift(NamedTuple):
-    """By how much a loop shifts the addresses, buffers and events of its body."""
+    """By how much a loop shifts the addresses, buffers and events of its body; `repeats` iterations
+    are one (folding.py).
+    """
 
     address: int = 0
     buffer: int = 0
     event: int = 0
+    repeats: int = 1
 
 
 class LoopRun(NamedTuple):
