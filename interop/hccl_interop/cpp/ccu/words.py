@@ -28,6 +28,9 @@ _HINTS = {
     "in the mask: it stays set, and the next launch takes it for its own.",
     "WAIT_WITHOUT_POST": "Every bit of the mask must be set: by a move with this event and bit, "
     "or by the peer's NotifyRecord with this notify and bit.",
+    "RACE_RW": "Let the kernel wait for the event bit of the move, or for a bit of a notify that "
+    "the peer records after its own wait; where the op is over too early, by NotifyRecord and "
+    "NotifyWait at the kernel's end.",
     "STREAM_NOT_JOINED": "A move is over when its event bit is set: wait for that bit by "
     "EventWait before the kernel ends.",
 }
