@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_interop.cpp.ccu.machine import run_together
-from hccl_interop.cpp.ccu.moves import FIRST_BUFFER_PART
-from hccl_interop.cpp.ccu.streams import LOCAL_POST, LOCAL_WAIT, RankTasks
+from hccl_interop.cpp.ccu.missions import LOCAL_POST, LOCAL_WAIT, RankTasks
+from hccl_interop.cpp.ccu.move_memory import FIRST_BUFFER_PART
 from hccl_interop.cpp.merge import Meeting
 from hccl_interop.cpp.traces import LAUNCH, RankTrace, Traces
 from hccl_py.values import IntArray

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 
-class Shift(NamedTuple):
+class LoopShift(NamedTuple):
     """By how much a loop shifts the addresses, buffers and events of its body; `repeats` iterations
-    are one (folding.py).
+    are one (long_loops.py).
     """
 
     address: int = 0
@@ -28,9 +28,9 @@ class LoopRun(NamedTuple):
     number: int
     iterations: int
     stride: int
-    copied: Shift
+    copied: LoopShift
 
-    def shift(self, iteration: int) -> Shift:
+    def shift(self, iteration: int) -> LoopShift:
         """Return the shift of an iteration."""
         return self.copied._replace(address=self.copied.address + iteration * self.stride)
 
@@ -62,7 +62,7 @@ def runs_of(operands: tuple[int, ...], value: Callable[[int], int]) -> list[Loop
             iterations, stride = value(first), value(second)
         for copy in range(1 + (group.copies if place >= group.first_copied else 0)):
             offsets = (group.address, group.buffer, group.event)
-            shift = Shift(*(copy * offset for offset in offsets))
+            shift = LoopShift(*(copy * offset for offset in offsets))
             found.append(LoopRun(number, iterations, stride, shift))
     return found
 

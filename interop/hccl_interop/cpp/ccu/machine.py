@@ -15,9 +15,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hccl_interop.cpp.ccu.kernels import Block, KernelRun, Keys, Shared, Stopped
-from hccl_interop.cpp.ccu.streams import BIT, START, Origin, RankTasks, StreamNames
-from hccl_interop.cpp.ccu.values import Clock, Order
+from hccl_interop.cpp.ccu.launches import Block, KernelRun, Keys, Shared, Stopped
+from hccl_interop.cpp.ccu.missions import BIT, START, Origin, RankTasks, StreamNames
+from hccl_interop.cpp.ccu.registers import Clock, ThreadOrder
 from hccl_interop.cpp.merge import Meeting
 from hccl_interop.cpp.traces import LAUNCH, RankTrace
 
@@ -31,12 +31,12 @@ class _Process:
     """Steps that yield what they wait for; `keys` are those of now."""
 
     steps: Steps
-    order: Order
+    order: ThreadOrder
     keys: Keys = ()
 
 
 @dataclass
-class Signals:
+class SetBits:
     """Bits that are set, each with the clock of who set it."""
 
     bits: dict[tuple[object, ...], Clock] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Signals:
                 except StopIteration:
                     break
 
-    def start(self, steps: Steps, order: Order) -> None:
+    def start(self, steps: Steps, order: ThreadOrder) -> None:
         """Add a process."""
         self.ready.append(_Process(steps, order))
 
@@ -83,7 +83,7 @@ def run_together(
     """Run all launches; complaints go to the traces. Return every rank's tasks and the streams."""
     threads = [len(trace.threads) for trace in ranks]
     names = StreamNames.of_threads(max(threads))
-    signals = Signals()
+    signals = SetBits()
     shared = Shared(ranks, meeting, names, signals.set, signals.start)
     number = 0
     for trace, count in zip(ranks, threads, strict=True):
@@ -91,7 +91,7 @@ def run_together(
         for row in trace.tasks.tolist():
             by_thread[row[_THREAD]].append(row)
         for thread in range(count):
-            order = Order(number, np.zeros(sum(threads), np.int64))
+            order = ThreadOrder(number, np.zeros(sum(threads), np.int64))
             signals.start(_thread(shared, trace, thread, by_thread[thread], order), order)
             number += 1
     signals.run()
@@ -103,7 +103,7 @@ _THREAD, _TARGET, _INDEX, _STACK, _CALL = 5, 6, 7, 8, 9
 
 
 def _thread(
-    shared: Shared, trace: RankTrace, thread: int, rows: list[tuple[int, ...]], order: Order
+    shared: Shared, trace: RankTrace, thread: int, rows: list[tuple[int, ...]], order: ThreadOrder
 ) -> Steps:
     """Run the tasks of a thread; launches wait for the kernel's end."""
     rank, tasks = trace.rank, shared.tasks[trace.rank]
@@ -130,7 +130,7 @@ def _launch(
     launch: int,
     kernel: int,
     origin: Origin,
-    order: Order,
+    order: ThreadOrder,
 ) -> Steps:
     """Run a kernel on its mission: the thread starts it and waits for its end."""
     listing, tasks = trace.kernels[kernel], shared.tasks[trace.rank]

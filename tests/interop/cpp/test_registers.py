@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hccl_interop.cpp.ccu.loops import LoopRun, Shift, runs_of
-from hccl_interop.cpp.ccu.values import Order, Slot, Undefined, computed, holds
+from hccl_interop.cpp.ccu.loops import LoopRun, LoopShift, runs_of
+from hccl_interop.cpp.ccu.registers import Slot, ThreadOrder, Undefined, computed, holds
 
 WORD = st.integers(0, 2**64 - 1)
 
 
-def pair() -> tuple[Order, Order, Slot]:
-    return Order(0, np.zeros(2, np.int64)), Order(1, np.zeros(2, np.int64)), Slot()
+def pair() -> tuple[ThreadOrder, ThreadOrder, Slot]:
+    return ThreadOrder(0, np.zeros(2, np.int64)), ThreadOrder(1, np.zeros(2, np.int64)), Slot()
 
 
 def test_a_value_is_certain_after_a_wait() -> None:
@@ -93,7 +93,7 @@ def test_packed_loops_with_copies() -> None:
     operands = (0, 1, 2, 0, 0, 0, 8, 0, 0, 3, 0, 1, 1, 2, 64, 9, 0, 3, 0, 0)
     found = runs_of(operands, registers.__getitem__)
     assert found == [
-        LoopRun(0, 5, 16384, Shift()),
-        *(LoopRun(1, 2, 64, Shift(copy * 4096, copy * 8, copy)) for copy in range(4)),
+        LoopRun(0, 5, 16384, LoopShift()),
+        *(LoopRun(1, 2, 64, LoopShift(copy * 4096, copy * 8, copy)) for copy in range(4)),
     ]
-    assert found[-1].shift(1) == Shift(3 * 4096 + 64, 24, 3)
+    assert found[-1].shift(1) == LoopShift(3 * 4096 + 64, 24, 3)

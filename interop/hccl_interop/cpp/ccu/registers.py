@@ -2,7 +2,7 @@
 
 A register of a kernel has the value that the kernel gave it last. A variable of a channel is
 written by the peer: its value is certain where the write comes before the read by waits, and where
-no write that could come between has another value. Order is told by vector clocks: one counter for
+no write that could come between has another value. Vector clocks tell the order: one counter for
 every thread of every rank, joined along each signal.
 """
 
@@ -26,7 +26,7 @@ class Undefined(Exception):
 
 
 @dataclass
-class Order:
+class ThreadOrder:
     """The place of a thread in the order of all: `clock[number]` counts its own steps."""
 
     number: int
@@ -55,7 +55,7 @@ class Slot:
     writes: list[tuple[int, int, int]] = field(default_factory=list)
     reads: list[tuple[int, int, int]] = field(default_factory=list)
 
-    def write(self, value: int, order: Order) -> None:
+    def write(self, value: int, order: ThreadOrder) -> None:
         """Write; Undefined where another value may still be read."""
         waiting = [read for read in self.reads if not order.is_after(*read[:2])]
         if any(read[2] != value for read in waiting):
@@ -63,7 +63,7 @@ class Slot:
         self.reads = waiting
         self.writes.append((order.number, int(order.step()[order.number]), value))
 
-    def read(self, order: Order) -> int:
+    def read(self, order: ThreadOrder) -> int:
         """Read; Undefined where the value depends on timing."""
         before = [write for write in self.writes if order.is_after(*write[:2])]
         if not before:
@@ -81,7 +81,7 @@ _WORD = (1 << 64) - 1
 
 
 def computed(sign: str, left: int, right: int) -> int:
-    """Return what an instruction on two numbers of 64 bits gives."""
+    """Return the result of an instruction on two numbers of 64 bits."""
     if sign in "<>":
         found = 0 if right > 63 else left << right if sign == "<" else left >> right
     else:
@@ -101,7 +101,7 @@ _RESULTS: dict[str, Callable[[int, int], int]] = {
 
 
 def holds(how: int, left: int, right: int) -> bool:
-    """Return whether a condition holds; `how` is a CcuConditionType."""
+    """Return True if a condition holds; `how` is a CcuConditionType."""
     return (
         left == right,
         left != right,

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby, pairwise
 
-from hccl_interop.cpp.ccu.loops import LoopRun, Shift
+from hccl_interop.cpp.ccu.loops import LoopRun, LoopShift
 from hccl_interop.cpp.traces import ListedLine
 
 KEPT = 2
@@ -49,7 +49,7 @@ def folded(
         if size is None or (steps and steps != {size}):
             return None
         if shifts:
-            found.append(LoopRun(number, 1, 0, Shift(address=shifts[0], repeats=len(shifts))))
+            found.append(LoopRun(number, 1, 0, LoopShift(address=shifts[0], repeats=len(shifts))))
     return found
 
 

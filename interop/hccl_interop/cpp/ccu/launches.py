@@ -7,18 +7,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from hccl_interop.cpp.ccu.folding import KEPT, folded
-from hccl_interop.cpp.ccu.loops import LoopRun, Shift, runs_of
-from hccl_interop.cpp.ccu.moves import (
-    BUFFER_BYTES,
-    FIRST_BUFFER_PART,
-    KINDS,
-    Memory,
-    Refused,
-    Side,
-    check_length,
-)
-from hccl_interop.cpp.ccu.streams import (
+from hccl_interop.cpp.ccu.long_loops import KEPT, folded
+from hccl_interop.cpp.ccu.loops import LoopRun, LoopShift, runs_of
+from hccl_interop.cpp.ccu.missions import (
     BIT,
     POST,
     REDUCE,
@@ -29,7 +20,24 @@ from hccl_interop.cpp.ccu.streams import (
     RankTasks,
     StreamNames,
 )
-from hccl_interop.cpp.ccu.values import SLOT, Clock, Order, Slot, Undefined, computed, holds
+from hccl_interop.cpp.ccu.move_memory import (
+    BUFFER_BYTES,
+    FIRST_BUFFER_PART,
+    KINDS,
+    AddressSpace,
+    Refused,
+    Side,
+    check_length,
+)
+from hccl_interop.cpp.ccu.registers import (
+    SLOT,
+    Clock,
+    Slot,
+    ThreadOrder,
+    Undefined,
+    computed,
+    holds,
+)
 from hccl_interop.cpp.merge import Meeting
 from hccl_interop.cpp.traces import BITS, Complaint, ListedLine, Listing, RankTrace
 
@@ -61,12 +69,12 @@ class Shared:
         meeting: Meeting,
         names: StreamNames,
         set_bit: Callable[[Key, Clock], None],
-        start: Callable[[Steps, Order], None],
+        start: Callable[[Steps, ThreadOrder], None],
     ) -> None:
         self.names, self.set_bit, self.start = names, set_bit, start
         self.tasks = [RankTasks() for _ in ranks]
         self.slots: dict[tuple[int, int, int], Slot] = {}
-        self.memory = Memory(*ranks[0].memory, len(ranks))
+        self.memory = AddressSpace(*ranks[0].memory, len(ranks))
         self.far: dict[tuple[int, int], tuple[int, int]] = {}
         pairs = zip(meeting.rank.tolist(), meeting.channel.tolist(), strict=True)
         for (low, high), (of_low, of_high) in pairs:
@@ -82,7 +90,7 @@ class Block(NamedTuple):
 
     first: int
     end: int
-    shift: Shift = Shift()
+    shift: LoopShift = LoopShift()
 
 
 @dataclass
@@ -95,7 +103,7 @@ class KernelRun:
     arguments: tuple[int, ...]
     mission: int
     call: int
-    order: Order
+    order: ThreadOrder
     registers: dict[int, int] = field(default_factory=dict)
     steps: int = 0
 
@@ -185,7 +193,7 @@ class KernelRun:
             return other if is_true == (what == "end_do") else at
         return other - (what == "end_while")  # end_if and do go with themselves
 
-    def _run(self, line: ListedLine, stream: int, shift: Shift) -> None:
+    def _run(self, line: ListedLine, stream: int, shift: LoopShift) -> None:
         what, operands = line.operation, line.operands
         if what == "set":
             self._set(operands[0], operands[1])
@@ -206,13 +214,13 @@ class KernelRun:
         else:
             self._move(line, stream, shift)
 
-    # Signals.
+    # SetBits.
 
     def _lane(self, event: int, bit: int) -> int:
         names, at = self.shared.names, self.listing
         return names.number(f"die {at.die}, mission {at.mission}, event {event} bit {bit}")
 
-    def _event(self, handle: int, shift: Shift) -> int:
+    def _event(self, handle: int, shift: LoopShift) -> int:
         event = (handle & _NUMBER) + shift.event
         if event >= self.listing.events:
             raise Refused(
@@ -222,7 +230,7 @@ class KernelRun:
             )
         return event
 
-    def _wait(self, line: ListedLine, stream: int, shift: Shift) -> Keys:
+    def _wait(self, line: ListedLine, stream: int, shift: LoopShift) -> Keys:
         """Add the waits for all bits of a mask, and return what they wait for."""
         origin, operands = self._origin(line), line.operands
         keys: list[Key] = []
@@ -245,7 +253,7 @@ class KernelRun:
     def _tag(self, tag: int, bit: int) -> int:
         return self.shared.names.number(f"die {self.listing.die}, tag {tag} bit {bit}")
 
-    def _record_event(self, line: ListedLine, stream: int, shift: Shift) -> None:
+    def _record_event(self, line: ListedLine, stream: int, shift: LoopShift) -> None:
         event, clock = self._event(line.operands[0], shift), self.order.step()
         for bit in _bits(line.operands[1]):
             self.tasks.post(stream, self._lane(event, bit), BIT, self._origin(line))
@@ -274,7 +282,7 @@ class KernelRun:
 
     # Moves.
 
-    def _move(self, line: ListedLine, stream: int, shift: Shift) -> None:
+    def _move(self, line: ListedLine, stream: int, shift: LoopShift) -> None:
         """Add a move on its lane, and set the bits of its event."""
         event, mask, origin = self._event(line.operands[0], shift), line.operands[1], None
         lanes = [self._lane(event, bit) for bit in _bits(mask)]
@@ -292,8 +300,8 @@ class KernelRun:
         for lane in lanes:
             tasks.post(lanes[0], lane, BIT, origin)
 
-    def _pieces(self, line: ListedLine, shift: Shift) -> list[_Piece]:
-        """Return what a move does to memory; raises Refused."""
+    def _pieces(self, line: ListedLine, shift: LoopShift) -> list[_Piece]:
+        """Return the pieces of a move: one, or a chain of reductions; raises Refused."""
         size = self.value(line.operands[2])
         if line.operation == "reduce_buffers":
             check_length(size, over_channel=False)
@@ -316,7 +324,7 @@ class KernelRun:
         return [_Piece(KINDS[line.operation], channel if over else -1, to, source, size, reduction)]
 
     def _extent(
-        self, what: str, registers: tuple[int, ...], owner: int, size: int, shift: Shift
+        self, what: str, registers: tuple[int, ...], owner: int, size: int, shift: LoopShift
     ) -> Extent:
         at, token = registers
         if at >> 48 == _BUFFER_SORT:
@@ -324,7 +332,7 @@ class KernelRun:
         side = Side(self.value(at) + shift.address, self.value(token))
         return self.shared.memory.extent(what, side, owner)
 
-    def _buffer(self, handle: int, size: int, shift: Shift) -> Extent:
+    def _buffer(self, handle: int, size: int, shift: LoopShift) -> Extent:
         number = (handle & _NUMBER) + shift.buffer
         if number * BUFFER_BYTES + size // shift.repeats > self.listing.buffers * BUFFER_BYTES:
             raise Refused(

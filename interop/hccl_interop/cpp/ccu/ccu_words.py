@@ -19,7 +19,7 @@ _NAMES = (
     (re.compile(rf"notify 0 of {_WHERE}(, loop \d+)?"), r"the start of \1\2"),
     (re.compile(rf"notify 1 of {_WHERE}(, loop \d+)?"), r"the end of \1\2"),
 )
-"""Notifies of streams, and what they stand for (streams.py)."""
+"""Notifies of streams, and what they stand for (missions.py)."""
 
 _HINTS = {
     "NOTIFY_OVERRUN": "A bit that is set again before it is waited for is lost. Give each move "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hccl_interop.cpp.ccu.streams import (
+from hccl_interop.cpp.ccu.missions import (
     COPY,
     READ,
     READ_REDUCE,
@@ -50,7 +50,7 @@ class Side(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Memory:
+class AddressSpace:
     """The addresses of all ranks: spans of equal length, four for each rank."""
 
     first: int
@@ -58,7 +58,7 @@ class Memory:
     ranks: int
 
     def place(self, address: int) -> Extent | None:
-        """Return where an address is; None for one that is no rank's."""
+        """Return the place of an address; None for one that is no rank's."""
         span, offset = divmod(address - self.first, self.span)
         if not 0 <= span < self.ranks * _PARTS:
             return None
@@ -73,7 +73,7 @@ class Memory:
         return f"byte {found.offset} of {_WORDS[found.part]} of rank {found.rank}"
 
     def extent(self, what: str, side: Side, rank: int) -> Extent:
-        """Return where a side is, which must be `rank`'s memory; raises Refused."""
+        """Return the place of a side in `rank`'s memory; raises Refused where it is elsewhere."""
         found = self.place(side.address)
         if found is None or found.rank != rank:
             raise Refused(
