@@ -208,12 +208,9 @@ CcuResult MineKernel(CcuKernelArg argument)
 
 def looped(folder: Path, iterations: int, **other: int | str) -> Imported:
     """A group that copies 4 x `iterations` pages of the input through buffers."""
-    fill: dict[str, int | str] = {
-        "buffers": 4,
-        "last": "ccu::EventWait(moved[0]);",
-        "events": 1,
-    } | other
-    text = LOOP.format(iterations=iterations, **fill)
+    fill: dict[str, int | str] = {"buffers": 4, "last": "ccu::EventWait(moved[0]);", "events": 1}
+    fill.update(other, iterations=iterations)
+    text = LOOP.format_map(fill)
     return record(project(folder, "all_gather", kernel=text), SMALL, 4 * iterations * 4 * 4096)
 
 
