@@ -29,6 +29,9 @@ def group(
     op: Annotated[
         str, option("--op", "OP", "With --cpp: the op that it stands for.")
     ] = "all_gather",
+    engine: Annotated[
+        str, option("--engine", "E", "With --cpp: whose kernels it has: aicpu or ccu.")
+    ] = "aicpu",
     path: Annotated[
         str | None, option("--path", "DIR", "With --cpp: its folder, new or empty; else ./NAME.")
     ] = None,
@@ -48,7 +51,7 @@ def group(
         hint = "Name `executor`, or --cpp NAME; `hccl-py new --help` shows both."
         raise ParameterError("Missing command: what kind of project?", hint)
     else:
-        _custom_op(cpp, op, path, json=json)
+        _custom_op(cpp, op, engine, path, json=json)
 
 
 def _refuse_cpp(cpp: str | None) -> None:
@@ -60,14 +63,23 @@ def _refuse_cpp(cpp: str | None) -> None:
         )
 
 
-def _custom_op(name: str, op: str, path: str | None, *, json: bool) -> None:
+_KERNELS = {
+    "aicpu": ("--ranks 8", "op_kernel_aicpu/exec_op.cc"),
+    "ccu": ("--topology ascend950-2x8", "op_kernel_ccu/ccu_kernel.cc"),
+}
+"""The ranks to begin with and the file to change, by the engine of the kernels."""
+
+
+def _custom_op(name: str, op: str, engine: str, path: str | None, *, json: bool) -> None:
+    from hccl_py.cli.options import one_of
     from hccl_py.cli.streams import aside
     from hccl_py.importers.installed import installed_exporter
     from hccl_py.scaffold import write_project
     from hccl_py.scaffold.project import target_of
 
     with aside():
-        texts = installed_exporter("cpp").starting_project(name, op)
+        ranks, kernel = one_of("--engine", engine, _KERNELS)
+        texts = installed_exporter("cpp").starting_project(name, op, engine)
         target = target_of(name if path is None else path)
         write_project(texts, target)
         if json:
@@ -81,8 +93,8 @@ def _custom_op(name: str, op: str, path: str | None, *, json: bool) -> None:
             say(f"  {file}")
         say("\nGo on with:")
         for command in ("check", "run", "simulate"):
-            say(f"  hccl-py {command} {shlex.quote(str(target))} --ranks 8 -b 1M")
-        say(f"and change {shlex.quote(str(target / 'op_kernel_aicpu/exec_op.cc'))}.")
+            say(f"  hccl-py {command} {shlex.quote(str(target))} {ranks} -b 1M")
+        say(f"and change {shlex.quote(str(target / kernel))}.")
 
 
 @grouped

@@ -49,9 +49,9 @@ def executor_names() -> list[str]:
 
 
 def _topologies() -> list[str]:
-    from hccl_py.topology import PRESETS
+    from hccl_py.topology.presets import PRESETS, SHAPES
 
-    return sorted(PRESETS)
+    return sorted([*PRESETS, *SHAPES])
 
 
 RANKS = option("--ranks", "N", "N ranks on as few servers as hold them; 4 by default.")

@@ -124,12 +124,51 @@ def ports_once(ports: tuple[SharedPort, ...]) -> tuple[SharedPort, ...]:
 
 class EngineCost(BaseModel):
     """Costs of programs of one engine: `call_us` is the least that a call takes, however little it
-    moves.
+    moves; no task begins before `launch_us`.
+
+    The others take the place of the model's own where an engine has them. `task_us`, `hccs_us` and
+    `roce_us` are all of a data task but its bytes: on the rank itself, over hccs, and over the port
+    to other servers. `notify_us` is the latency of notifies to other ranks. Rates are those of a
+    flow over hccs, of a port, of one flow that reduces (`inline_gbps`), and of the memory that
+    copies and reductions share.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     call_us: Microseconds = 0.0
+    launch_us: Microseconds = 0.0
+    task_us: Microseconds | None = None
+    hccs_us: Microseconds | None = None
+    roce_us: Microseconds | None = None
+    notify_us: Microseconds | None = None
+    local_notify_us: Microseconds | None = None
+    post_us: Microseconds | None = None
+    hccs_gbps: Rate = None
+    roce_gbps: Rate = None
+    inline_gbps: Rate = None
+    memory_gbps: Rate = None
+
+    def changes(self, cost: CostModel) -> dict[str, object]:
+        """Return the fields of a cost model that this engine has in place of its own."""
+        names = ("task_us", "notify_us", "local_notify_us", "post_us", "inline_gbps", "memory_gbps")
+        found = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.memory_gbps is not None:
+            found |= {"copy_gbps": self.memory_gbps, "reduce_gbps": self.memory_gbps}
+        task_us = cost.task_us if self.task_us is None else self.task_us
+        for link, start, gbps in (
+            ("hccs", self.hccs_us, self.hccs_gbps),
+            ("roce", self.roce_us, self.roce_gbps),
+        ):
+            own: dict[str, object] = {}
+            if start is not None:
+                own["start_us"] = start - task_us  # every data task starts with task_us
+            if gbps is not None:
+                own["gbps"] = gbps
+            if self.notify_us is not None:
+                own |= {"alpha_us": self.notify_us, "far_alpha_us": None}
+            if own:
+                found[link] = getattr(cost, link).model_copy(update=own)
+        return found
 
 
 class Engines(BaseModel):
@@ -193,12 +232,13 @@ class CostModel(BaseModel):
     adds to α. `shared_ports` are ports that several sorts of links of a product's device share; a
     flow is no faster than the ports that it goes through.
 
-    Data: `reduce_gbps` is γ's inverse, `copy_gbps` the rate of local copies, `task_us` the start of
-    a data task. Local copies and reductions of one device that overlap share `memory_gbps` in
-    contended simulation; without it they do not slow each other down. Where `memory_users` is
-    `all`, data over links takes it, too, at both ends. `joined_tasks` says whether data tasks that
-    are one step of a kernel take their sum together or as long as the longest, `inline_reductions`
-    the same of a transfer and the reduction inside it.
+    Data: `reduce_gbps` is γ's inverse, `inline_gbps` that of reductions inside transfers where that
+    is another one, `copy_gbps` the rate of local copies, `task_us` the start of a data task. Local
+    copies and reductions of one device that overlap share `memory_gbps` in contended simulation;
+    without it they do not slow each other down. Where `memory_users` is `all`, data over links
+    takes it, too, at both ends. `joined_tasks` says whether data tasks that are one step of a
+    kernel take their sum together or as long as the longest, `inline_reductions` the same of a
+    transfer and the reduction inside it.
 
     Notifies: `alpha_by` says which pay α: by `number` those of HCCL (Ack over SDMA, DataSignal over
     RDMA, extra ones over both), by `message` those that announce a message (`clocks/alpha.py`). The
@@ -221,6 +261,7 @@ class CostModel(BaseModel):
     copy_gbps: Rate
     notify_us: Microseconds = 0.0
     local_notify_us: Microseconds | None = None
+    inline_gbps: Rate = None
     task_us: Microseconds = 0.0
     post_us: Microseconds = 0.0
     wait_us: Microseconds = 0.0
@@ -246,7 +287,7 @@ class CostModel(BaseModel):
 
     def formula(self) -> CostModel:
         """Return the model of the closed formulas: only α, β and γ of links cost anything."""
-        free: dict[str, object] = {"copy_gbps": None, "memory_gbps": None}
+        free: dict[str, object] = dict.fromkeys(("copy_gbps", "memory_gbps", "inline_gbps"))
         free |= dict.fromkeys(("notify_us", "task_us", "post_us", "wait_us", "hop_us"), 0.0)
         free |= {"protocols": Protocols(), "local_notify_us": None, "inline_reductions": "sum"}
         free |= {"jitter": 0.0, "shared_ports": (), "engines": Engines(), "measured": ()}
@@ -255,10 +296,12 @@ class CostModel(BaseModel):
         free |= {name: getattr(self, name).model_copy(update=plain) for name in LINKS}
         return self.model_copy(update={"name": "formula", **free})
 
-    def run_by(self, protocol: str) -> CostModel:
-        """Return the model as programs of a protocol have it: with its α and start of tasks."""
+    def run_by(self, protocol: str, engine: str = "") -> CostModel:
+        """Return the model as programs of a protocol and an engine have it: with its α and start of
+        tasks, and what else an engine has of its own.
+        """
         own = self.protocols.of(protocol)
-        changed: dict[str, object] = {}
+        changed = self.engines.of(engine).changes(self)
         if own.alpha_us is not None:
             alpha = {"alpha_us": own.alpha_us, "far_alpha_us": None}
             changed |= {name: getattr(self, name).model_copy(update=alpha) for name in LINKS}
@@ -291,6 +334,11 @@ class CostModel(BaseModel):
     def gamma_us(self) -> float:
         """γ: microseconds per reduced byte."""
         return per_byte(self.reduce_gbps)
+
+    @property
+    def inline_gamma_us(self) -> float:
+        """γ of reductions inside transfers."""
+        return self.gamma_us if self.inline_gbps is None else per_byte(self.inline_gbps)
 
     @property
     def copy_us(self) -> float:

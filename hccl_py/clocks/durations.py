@@ -21,6 +21,7 @@ import numpy.typing as npt
 from hccl_py.clocks.alpha import AlphaRule
 from hccl_py.clocks.cost import CostModel, per_byte
 from hccl_py.clocks.device_flows import NO_SORT, flows_at_once
+from hccl_py.clocks.engines import launch_us
 from hccl_py.clocks.jitter import Jitter
 from hccl_py.clocks.links import LinkClasses, Links
 from hccl_py.clocks.stragglers import EVEN, Stragglers
@@ -93,7 +94,7 @@ class Durations:
         self._local = len(found.alpha_us)
         self._flows = _Flows(program, found) if shares_devices and found.device_us.any() else None
         protocol = cost.protocols.of(program.protocol)
-        self.launch_us = protocol.launch_us
+        self.launch_us = launch_us(program, topology, cost)
         self.joins = cost.joined_tasks == "longest"
         self.jitter = Jitter.of(program, cost)
         self.alpha_rule = AlphaRule.of(program, cost)
@@ -262,10 +263,10 @@ def _rates(cost: CostModel, links: LinkClasses, least: float, flows: int) -> tup
     stream, connection = np.zeros((flows, *shape)), np.zeros(shape)
     several = np.arange(1, flows + 1)[:, None] * links.device_us
     for kind in _MOVING:
-        gamma = cost.gamma_us if kind.reduces else 0.0
         if kind in (TaskKind.COPY, TaskKind.REDUCE):
-            stream[:, kind, -1] = max(gamma if kind.reduces else cost.copy_us, least)
+            stream[:, kind, -1] = max(cost.gamma_us if kind.reduces else cost.copy_us, least)
             continue
+        gamma = cost.inline_gamma_us if kind.reduces else 0.0
         beta = links.read_us if kind.reads_remote else links.write_us
         if kind in RDMA_WRITES:
             connection[kind, :-1] = np.maximum(_with_reduction(cost, beta, gamma), least)

@@ -38,3 +38,11 @@ def call_us(program: Program, topology: Topology | None, cost: CostModel) -> flo
     """Return the least time of a program: that of as many calls of its engine as it makes."""
     calls = max(len(program.calls), 1)
     return calls * cost.engines.of(engine_of(program, topology)).call_us
+
+
+def launch_us(program: Program, topology: Topology | None, cost: CostModel) -> float:
+    """Return when the first tasks of a program may start: after the launch by its protocol, and by
+    its engine.
+    """
+    engine = cost.engines.of(engine_of(program, topology))
+    return cost.protocols.of(program.protocol).launch_us + engine.launch_us

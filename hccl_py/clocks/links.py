@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.clocks.cost import CostModel, LinkCost, per_byte
+from hccl_py.clocks.engines import engine_of
 from hccl_py.clocks.stragglers import EVEN, Stragglers
 from hccl_py.errors import ParameterError
 from hccl_py.program.program import Program
@@ -71,9 +72,10 @@ class Links:
     def of(
         program: Program, topology: Topology | None, cost: CostModel, slow: Stragglers = EVEN
     ) -> Links:
-        """Return the links as a program's protocol uses them."""
+        """Return the links as a program's protocol and engine use them."""
         efficiency = cost.protocols.of(program.protocol).efficiency
-        return Links(topology, cost.run_by(program.protocol), slow, efficiency)
+        own = cost.run_by(program.protocol, engine_of(program, topology))
+        return Links(topology, own, slow, efficiency)
 
     @cached_property
     def network(self) -> Network:

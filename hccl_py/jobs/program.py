@@ -29,7 +29,6 @@ class JobProgram(Program):
     `job` is the job as it was issued. A program file does not keep these members.
     """
 
-    stream_names: tuple[str, ...] = ()
     calls_run: tuple[CallOn, ...] = ()
     call_of_label: tuple[int, ...] = ()
     job: Job | None = None

@@ -60,8 +60,10 @@ def ranges_of(program: Program, row: int) -> tuple[ByteRange, ByteRange]:
     )
 
 
-def format_stream(stream: int) -> str:
-    """Return `main` or `sub k`, subs counted from 0."""
+def format_stream(stream: int, names: Sequence[str] = ()) -> str:
+    """Return the stream's own name, or else `main` or `sub k`, subs counted from 0."""
+    if stream < len(names):
+        return names[stream]
     return "main" if stream == 0 else f"sub {stream - 1}"
 
 
@@ -84,8 +86,13 @@ def format_number(index: int, copy: int = 0) -> str:
 def format_place(program: Program, row: int, copy: int = 0) -> str:
     """Return `rank r main task k` of a task row, with the copy of the op if it is not the first."""
     tasks = program.tasks
-    stream = format_stream(int(tasks.table.stream[tasks.instruction[row]]))
+    stream = _stream_of(program, row)
     return f"rank {int(tasks.rank[row])} {stream} {format_number(int(tasks.index[row]), copy)}"
+
+
+def _stream_of(program: Program, row: int) -> str:
+    stream = int(program.tasks.table.stream[program.tasks.instruction[row]])
+    return format_stream(stream, program.stream_names)
 
 
 def format_line_of(program: Program, row: int) -> str:
@@ -97,7 +104,7 @@ def format_line_of(program: Program, row: int) -> str:
 def format_task(program: Program, row: int) -> str:
     """Return one line: where the task is, what it does, and the author's line."""
     tasks = program.tasks
-    stream = format_stream(int(tasks.table.stream[tasks.instruction[row]]))
+    stream = _stream_of(program, row)
     place = f"rank {int(tasks.rank[row])} {stream:6} {format_number(int(tasks.index[row]))}"
     return f"{place}  {format_action(program, row)}   {format_line_of(program, row)}".rstrip()
 
@@ -110,7 +117,7 @@ def notify_name(program: Program, cell: int) -> str:
     if cell >= transports.cells:
         slots = program.local_notifies.slots
         stream, index = slots[(cell - transports.cells) % len(slots)]
-        return f"notify {index} of {format_stream(stream)}"
+        return f"notify {index} of {format_stream(stream, program.stream_names)}"
     return transports.name_of(cell % transports.stride)
 
 

@@ -92,8 +92,8 @@ def _described(program: Program, row: int, rank: int) -> tuple[str, str]:
         )
     if stream:
         return message, (
-            f"Let {format_stream(stream)} post a notify at its end that main waits for "
-            "(rank.fork() does)."
+            f"Let {format_stream(stream, program.stream_names)} post a notify at its end that main "
+            "waits for (rank.fork() does)."
         )
     return message, (
         f"It goes on over RDMA: let rank {int(tasks.peer[row])} answer with DataAck when it has "

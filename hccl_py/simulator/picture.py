@@ -39,7 +39,8 @@ def timeline_svg(timeline: Timeline) -> str:
         parts.append(_text(0, y + _LANE - 3, format_ranks(ranks)))
         streams = _streams(timeline, ranks[0])
         for stream, rows in streams[:_STREAMS]:
-            parts.append(_text(_LEFT - 50, y + _LANE - 3, format_stream(stream)))
+            name = format_stream(stream, timeline.program.stream_names)
+            parts.append(_text(_LEFT - 50, y + _LANE - 3, name))
             parts += _lane(timeline, rows, critical.get((ranks[0], stream), []), y, total)
             y += _LANE
         left = len(streams) - _STREAMS

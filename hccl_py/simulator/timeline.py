@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hccl_py.clocks.engines import call_us
+from hccl_py.clocks.engines import call_us, launch_us
 from hccl_py.clocks.links import Links
 from hccl_py.program.program import Program
 from hccl_py.values import Floats, IntArray
@@ -65,7 +65,7 @@ class Timeline:
     @property
     def launch_us(self) -> float:
         """The time of the launch, before all tasks."""
-        return self.links.cost.protocols.of(self.program.protocol).launch_us
+        return launch_us(self.program, self.links.topology, self.links.cost)
 
     def _repr_html_(self) -> str:
         """Return a picture and a table of each rank's time, for notebooks."""

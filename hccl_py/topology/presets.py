@@ -229,6 +229,16 @@ PRESETS = {
     )
 }
 
+SHAPES = {
+    "ascend950-2x8": (_950, (8, 8)),
+    "ascend950-4x1": (_950, (1, 1, 1, 1)),
+    "ascend950-8+4": (_950, (8, 4)),
+}
+"""Clusters by name: a product, and the devices of each of its servers. Those of the 950 are the
+ones on which a contest judged kernels of the CCU; servers of one device meet on the Clos network
+alone.
+"""
+
 SWEPT = tuple(name for name in PRESETS if name != _BOX16.name)
 """The products that sweeps draw from: executors see Box16 as servers of A2."""
 

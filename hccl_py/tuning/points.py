@@ -36,6 +36,7 @@ _NEWER = {"device", "new_selector", "wire", "zero_copy"}
 _NEWER_COSTS = {
     "alpha_by",
     "engines",
+    "inline_gbps",
     "inline_reductions",
     "jitter",
     "jitter_seed",

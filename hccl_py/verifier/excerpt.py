@@ -7,7 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hccl_py.program.describe import format_action, format_line_of, format_number, format_place
+from hccl_py.program.describe import (
+    format_action,
+    format_line_of,
+    format_number,
+    format_place,
+    format_stream,
+)
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray
 from hccl_py.verifier.finding import Finding, TaskAt
@@ -33,10 +39,13 @@ class TaskLine(NamedTuple):
 
 
 class Excerpt(NamedTuple):
-    """Tasks of one stream in order; where numbers jump, tasks are left out."""
+    """Tasks of one stream in order; where numbers jump, tasks are left out. `name` is the
+    stream's.
+    """
 
     rank: int
     stream: int
+    name: str
     lines: tuple[TaskLine, ...]
 
 
@@ -53,7 +62,10 @@ def excerpts(program: Program, finding: Finding) -> Iterator[Excerpt]:
     for (rank, stream), culprits in streams.items():
         rows = _queue(program, rank, stream)
         if len(rows):
-            yield Excerpt(rank, stream, _around(program, rows, culprits, reach, finding.repeat))
+            name = format_stream(stream, program.stream_names)
+            yield Excerpt(
+                rank, stream, name, _around(program, rows, culprits, reach, finding.repeat)
+            )
 
 
 def format_at(program: Program, task: TaskAt) -> str:

@@ -24,7 +24,6 @@ from itertools import groupby
 from typing import NamedTuple
 
 from hccl_py.printable import one_line
-from hccl_py.program.describe import format_stream
 from hccl_py.program.program import Program
 from hccl_py.verifier.classes import CLASSES, Severity
 from hccl_py.verifier.excerpt import MOST_CULPRITS, Excerpt, TaskLine, excerpts, format_at
@@ -256,7 +255,7 @@ def _finding(
 
 def _excerpt(excerpt: Excerpt, pen: Pen) -> Iterator[StyledLine]:
     """Yield a stream's name and its tasks, the culprits marked."""
-    yield StyledLine(f"    rank {excerpt.rank} {format_stream(excerpt.stream)}", "dim")
+    yield StyledLine(f"    rank {excerpt.rank} {excerpt.name}", "dim")
     lines = excerpt.lines
     names = [line.name for line in lines]
     label_width = max(map(len, names))

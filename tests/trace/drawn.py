@@ -58,7 +58,7 @@ def job_with_overlap() -> Scene:
             comm.run(world, SUM, f"gradients {layer}")
         compute.wait(comm.record())
         program = job.program()
-        return scene_of(program, world.topology, stream_names=program.stream_names)
+        return scene_of(program, world.topology)
 
 
 def deadlock() -> Scene:

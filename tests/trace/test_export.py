@@ -354,7 +354,8 @@ HOSTILE = (
 
 def hostile(text: str) -> Scene:
     program, topology = CASES["mesh"]
-    scene = scene_of(program, topology, title=text, facts=[(text, text)], stream_names=[text] * 9)
+    program = replace(program, stream_names=(text,) * 9)
+    scene = scene_of(program, topology, title=text, facts=[(text, text)])
     buffers = (text,) * len(scene.buffers)
     return replace(
         scene,

@@ -222,8 +222,9 @@ def hostile() -> Scene:
         labels=tuple(HOSTILE + label for label in program.labels),
         lines=tuple(HOSTILE + line for line in program.lines),
         executor=HOSTILE,
+        stream_names=(HOSTILE,),
     )
-    return scene_of(program, topology_of(4), title=HOSTILE, stream_names=[HOSTILE])
+    return scene_of(program, topology_of(4), title=HOSTILE)
 
 
 @pytest.mark.parametrize("width", [40, 80, 160])
@@ -248,7 +249,7 @@ def test_names_in_wide_characters_keep_the_columns() -> None:
     stream.compute(50.0, "前向计算")
     stream.compute(50.0, "反向")
     program = job.program()
-    scene = scene_of(program, topology_of(4), stream_names=program.stream_names)
+    scene = scene_of(program, topology_of(4))
     lines = gantt(scene, 60)
     (lane,) = (line for line in lines if line.startswith("  计算"))
     assert cell_len(lane) == 60

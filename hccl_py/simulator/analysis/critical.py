@@ -116,7 +116,7 @@ class CriticalPath:
         links, program = self.timeline.links, self.timeline.program
         reduces = [kind_ for kind_ in TaskKind if kind_.reduces and kind_ not in _LOCAL]
         factor = links.slow.of_ranks(program.ranks)[program.tasks.rank[self.rows]]
-        gamma: Floats | float = links.cost.gamma_us
+        gamma: Floats | float = links.cost.inline_gamma_us
         if links.cost.inline_reductions == "longest":
             found, ends = links.classes(program.transports), program.tasks.end[self.rows]
             read, write = (

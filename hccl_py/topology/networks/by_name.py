@@ -16,7 +16,7 @@ from hccl_py.topology.networks.generated import Generated, Speed
 from hccl_py.topology.networks.network import Network
 from hccl_py.topology.networks.spray import Sprayed
 from hccl_py.topology.networks.torus import Torus, hypercube
-from hccl_py.topology.presets import MAX_RANKS, PRESETS
+from hccl_py.topology.presets import MAX_RANKS, PRESETS, SHAPES
 from hccl_py.topology.topology import Topology
 
 MOST_NODES = 1 << 20
@@ -110,16 +110,21 @@ KINDS = {
 
 
 def find_network(spelling: str) -> Topology:
-    """Return the topology of a generated network or of a file.
+    """Return the topology of a cluster with a name, of a generated network or of a file.
 
     Raises ParameterError for what is neither, FileError for files that are no network.
     """
+    if spelling in SHAPES:
+        product, servers = SHAPES[spelling]
+        return Topology(product, servers, (len(servers),))
     if spelling.lower().endswith(SUFFIXES) or os.sep in spelling:
         return read_network(spelling)
     kind, _, rest = spelling.partition(":")
     if kind in KINDS:
         return Topology.routed(_generated(spelling, KINDS[kind], rest))
-    hint = f"{did_you_mean(kind, [*PRESETS, *KINDS])} A file ends in {', '.join(SUFFIXES)}."
+    hint = (
+        f"{did_you_mean(kind, [*PRESETS, *SHAPES, *KINDS])} A file ends in {', '.join(SUFFIXES)}."
+    )
     raise ParameterError(f"Topology {spelling!r} is unknown.", hint)
 
 

@@ -25,10 +25,8 @@ from hccl_py.trace.scene.model import (
 from hccl_py.values import Floats, IntArray
 
 
-def lanes_of(program: Program, tasks: Tasks, names: Sequence[str]) -> tuple[Lanes, IntArray]:
-    """Return the lanes, and the task rows in the order of their bars. `names` are those of streams
-    that have other ones than main and sub k.
-    """
+def lanes_of(program: Program, tasks: Tasks) -> tuple[Lanes, IntArray]:
+    """Return the lanes, and the task rows in the order of their bars."""
     stride = program.streams + 1
     queue = tasks.rank.astype(np.int64) * stride + tasks.stream
     order = np.argsort(queue, kind="stable")
@@ -51,7 +49,7 @@ def lanes_of(program: Program, tasks: Tasks, names: Sequence[str]) -> tuple[Lane
     lanes = Lanes(
         rank=(keys // stride).astype(np.int32),
         stream=stream.astype(np.int32),
-        names=tuple(_name(s, names) for s in stream.tolist()),
+        names=tuple(_name(s, program.stream_names) for s in stream.tolist()),
         first=stops,
     )
     return lanes, order
@@ -60,7 +58,7 @@ def lanes_of(program: Program, tasks: Tasks, names: Sequence[str]) -> tuple[Lane
 def _name(stream: int, names: Sequence[str]) -> str:
     if stream == CONNECTION:
         return "RDMA"
-    return names[stream] if stream < len(names) else format_stream(stream)
+    return format_stream(stream, names)
 
 
 def bars_of(

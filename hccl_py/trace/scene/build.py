@@ -39,14 +39,12 @@ def scene_of(
     title: str = "",
     facts: Sequence[tuple[str, str]] = (),
     clock: Literal["model", "measured"] = "model",
-    stream_names: Sequence[str] = (),
     around: Sequence[int] = (),
 ) -> Scene:
     """Return the scene of a program.
 
     It is timed as `simulate` does, unless a `timeline` says the times. A program that can never end
     is timed, task by task alone, as far as it gets. `report` has the verifier's findings about it.
-    `stream_names` are the streams' names, where they are not main and sub k.
 
     Of a program of more than MOST_TASKS tasks some ranks are shown: those `around`, by default the
     first of every batch, and those that they work with. Raises ParameterError for a topology with
@@ -54,12 +52,12 @@ def scene_of(
     """
     if timeline is None and program.task_count > MOST_TASKS:
         part = _part(program, topology, cost, network, slow, around)
-        return _scene(program, part, title, facts, "model", stream_names)
+        return _scene(program, part, title, facts, "model")
     if timeline is None:
         timeline = _timed(program, topology, cost, network, slow)
     timeline, total = _ended(timeline)
     program = timeline.program  # with the pairs of post and wait that the times are of
-    scene = _scene(program, _whole(timeline, total), title, facts, clock, stream_names)
+    scene = _scene(program, _whole(timeline, total), title, facts, clock)
     row, reached = scene.bars.row, program.linked.order.astype(np.int64)
     bar_of = np.empty(len(row), np.int64)
     bar_of[row] = np.arange(len(row))
@@ -81,11 +79,10 @@ def _scene(
     title: str,
     facts: Sequence[tuple[str, str]],
     clock: Literal["model", "measured"],
-    stream_names: Sequence[str],
 ) -> Scene:
     """Return the scene of some tasks, without all that needs the whole program."""
     tasks = shown.program.tasks
-    lanes, order = lanes_of(shown.program, tasks, stream_names)
+    lanes, order = lanes_of(shown.program, tasks)
     notifies, notify = notifies_of(shown.program, tasks)
     times = shown.start_us, shown.end_us, shown.effect_us
     bars = bars_of(tasks, order, lanes, times, shown.partner, shown.state, notify)

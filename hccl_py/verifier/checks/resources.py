@@ -76,7 +76,10 @@ def _undeclared_streams(subject: Subject) -> Iterator[Finding]:
         count = int(subject.queue_lengths[rank, stream])
         all_of = f"{count} tasks run" if count > 1 else "a task runs"
         return _undeclared_stream(
-            subject, row, stream, f"{all_of} on rank {rank} {format_stream(stream)}"
+            subject,
+            row,
+            stream,
+            f"{all_of} on rank {rank} {format_stream(stream, subject.program.stream_names)}",
         )
 
     yield from findings_at(subject, first_of_each(rows, queue), make)

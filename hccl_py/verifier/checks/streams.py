@@ -51,7 +51,7 @@ def find_loose_streams(subject: Subject, loose: LooseStreams) -> Iterator[Findin
 
 
 def _not_started(subject: Subject, row: int) -> Finding:
-    stream = format_stream(subject.stream(row))
+    stream = format_stream(subject.stream(row), subject.program.stream_names)
     return subject.finding(
         "STREAM_NOT_STARTED",
         f"{subject.place(row)} runs without knowing that main has begun: it may run while the "
@@ -62,7 +62,7 @@ def _not_started(subject: Subject, row: int) -> Finding:
 
 
 def _not_joined(subject: Subject, row: int) -> Finding:
-    stream = format_stream(subject.stream(row))
+    stream = format_stream(subject.stream(row), subject.program.stream_names)
     return subject.finding(
         "STREAM_NOT_JOINED",
         f"{subject.place(row)} may still run when main's last task is done: for the caller the op "

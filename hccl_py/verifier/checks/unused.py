@@ -91,7 +91,7 @@ def _streams(subject: Subject) -> Spare:
         requested,
         requested - idle,
         {
-            r: f"{format_stream(int(first[r]) + 1)} has no task"
+            r: f"{format_stream(int(first[r]) + 1, subject.program.stream_names)} has no task"
             for r in np.flatnonzero(idle).tolist()
         },
         _remedy(subject, "Request as many as the tasks need: ResourceRequest(sub_streams=...)."),

@@ -46,6 +46,14 @@ _COMMON = """\
 """
 """Headers that nearly every file of an op includes, compiled once."""
 
+_COMMON_OF_CCU = """\
+#include "ccu/ccu_kernel_side.hpp"
+#include "ccu/ccu_launch.h"
+#include "ccu/ccu_res.h"
+#include "hccl/hccl_ccu_res.h"
+"""
+"""Further ones of an op whose kernels are the CCU's."""
+
 _KEPT = 600
 """Files of projects that the cache keeps; the least recently used go first."""
 
@@ -112,20 +120,22 @@ class Builder:
         """Return recorder and shared objects; CompilerError where the compiler refuses a source."""
         self._open_cache()
         headers = _names_of_headers(project)
-        sources = {part: getattr(project, part) for part in ("host", "device")}
-        jobs = [(part, source) for part, names in sources.items() for source in names]
+        parts = _parts(project)
+        jobs = [(part, source) for part, names in parts.items() for source in names]
         with ThreadPoolExecutor(max_workers=cores()) as pool:
             recorder = pool.submit(self._recorder)
-            _ = self._common  # all files need it
-            made = pool.map(lambda job: self._object(project, job[0], job[1], headers), jobs)
+            common = self._common(project.engine)  # all files need it
+            made = pool.map(
+                lambda job: self._object(job[0], job[1], project, headers, common), jobs
+            )
             objects = list(zip(jobs, list(made), strict=True))
             ours = recorder.result()  # fails first where $CXX is no compiler
             _raise_refused(project, [found for _, found in objects if isinstance(found, _Refused)])
             linked = [
                 self._linked([found for job, found in objects if job[0] == part], part)
-                for part in ("host", "device")
+                for part in parts
             ]
-            built = Built(ours, *linked)
+            built = Built(ours, linked[0], linked[-1])
         self._prune()
         return built
 
@@ -164,15 +174,15 @@ class Builder:
         """The command and version of the compiler."""
         return repr(self.compiler) + self._compile(["--version"]).stdout
 
-    @cached_property
-    def _common(self) -> tuple[str, str]:
-        """A folder with the precompiled header, and the key of its contents."""
-        key = _key(self._identity, _AUTHORS, _COMMON, *_contents(INCLUDE.rglob("*.h")))
+    def _common(self, engine: str) -> tuple[str, str]:
+        """Return a folder with the precompiled header of an engine's ops, and its key."""
+        text = _COMMON + (_COMMON_OF_CCU if engine == "ccu" else "")
+        key = _key(self._identity, _AUTHORS, text, *_contents(INCLUDE.rglob("*.h*")))
         folder = self.cache / f"common-{key}"
 
         def make(place: Path) -> list[str]:
             place.mkdir()
-            (place / "common.h").write_text(_COMMON, "utf-8")
+            (place / "common.h").write_text(text, "utf-8")
             header = str(place / "common.h")
             return [*_AUTHORS, *_our_includes(), "-x", "c++-header", header, "-o", f"{header}.gch"]
 
@@ -181,7 +191,7 @@ class Builder:
         return str(folder), key
 
     def _recorder(self) -> Path:
-        sources = [*INCLUDE.rglob("*.h"), *RECORDER.glob("*.?pp")]
+        sources = [*INCLUDE.rglob("*.h*"), *RECORDER.glob("*.?pp")]
         path = self.cache / f"recorder-{_key(self._identity, _OURS, *_contents(sources))}"
         if not _is_there(path):
             source = str(RECORDER / "recorder.cpp")
@@ -190,9 +200,14 @@ class Builder:
         return path
 
     def _object(
-        self, project: CppProject, part: str, source: str, headers: Sequence[str]
+        self,
+        part: str,
+        source: str,
+        project: CppProject,
+        headers: Sequence[str],
+        precompiled: tuple[str, str],
     ) -> Path | _Refused:
-        folder, common = self._common
+        folder, common = precompiled
         flags = [*_AUTHORS, *_DEFINES[part], *(f"-D{define}" for define in project.defines)]
         flags += [f"-I{part}" for part in project.include]
         try:
@@ -312,6 +327,13 @@ def _move(place: Path, path: Path) -> None:
             raise
 
 
+def _parts(project: CppProject) -> dict[str, tuple[str, ...]]:
+    """Return the sources of each shared object: kernels of the CCU are host code, too."""
+    if project.engine == "ccu":
+        return {"host": tuple(sorted({*project.host, *project.device}))}
+    return {"host": project.host, "device": project.device}
+
+
 _HINT = "The compiler's messages stand above."
 
 
@@ -327,7 +349,7 @@ def _raise_refused(project: CppProject, refused: Sequence[_Refused]) -> None:
     if not refused:
         return
     names = ", ".join(os.path.join(project.name, one.source) for one in refused)
-    total = len(project.host) + len(project.device)
+    total = sum(map(len, _parts(project).values()))
     raise CompilerError(
         f"{len(refused)} of {total} files cannot be compiled: {names}.",
         _HINT,
@@ -336,7 +358,7 @@ def _raise_refused(project: CppProject, refused: Sequence[_Refused]) -> None:
 
 
 def _our_includes() -> list[str]:
-    return [f"-I{INCLUDE}", f"-I{INCLUDE / 'hccl'}", f"-I{INCLUDE / 'hcomm'}"]
+    return [f"-I{INCLUDE}", *(f"-I{INCLUDE / part}" for part in ("hccl", "hcomm", "ccu"))]
 
 
 def _is_there(path: Path) -> bool:

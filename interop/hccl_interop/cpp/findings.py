@@ -13,7 +13,7 @@ from hccl_interop.cpp.merge import Meeting
 from hccl_interop.cpp.traces import Complaint, RankTrace, Traces
 from hccl_py.values import IntArray
 from hccl_py.verifier.classes import CLASSES
-from hccl_py.verifier.finding import Finding
+from hccl_py.verifier.finding import Finding, TaskAt
 
 T = TypeVar("T")
 
@@ -31,6 +31,11 @@ _HINTS = {
     "several: acquiring it waits for the peer.",
     "NOTIFY_INDEX_OUT_OF_RANGE": "Ask for more notifies where the channel or thread is acquired, "
     "or use a smaller index.",
+    "WRONG_TOKEN": "The token of memory is that of its rank: a peer's comes with its address, by "
+    "WriteVariableWithNotify.",
+    "UNDEFINED_VALUE": "Wait for the notify bit that comes with the variable before it is used.",
+    "RESOURCE_EXCEEDED": "docs/ccu.md has the registers of an instance.",
+    "TRANSFER_TOO_LARGE": "Move the data in parts.",
     "INVALID_ARGUMENT": "HCCL would refuse this call, too.",
     "CALL_FAILED": "An op and a kernel return 0 where all is well.",
     "UNSUPPORTED_CALL": "docs/cpp.md says what is modelled.",
@@ -115,6 +120,11 @@ class Callers:
         """
         return self._with_calls(self._with_callers(finding))
 
+    def stack_of(self, task: TaskAt, offset: int = 0) -> int:
+        """Return the stack of a task, or of the one that is `offset` behind it on its stream."""
+        stacks = self.stacks[task.rank][task.stream]
+        return int(stacks[(task.index + offset) % len(stacks)])
+
     def _with_calls(self, finding: Finding) -> Finding:
         calls = {
             int(own[task.index % len(own)])
@@ -126,9 +136,7 @@ class Callers:
     def _with_callers(self, finding: Finding) -> Finding:
         if not finding.tasks or finding.source is None:
             return finding
-        task = finding.tasks[0]
-        stacks = self.stacks[task.rank][task.stream]
-        above = self.lines.above(int(stacks[task.index % len(stacks)]))
+        above = self.lines.above(self.stack_of(finding.tasks[0]))
         return replace(finding, message=f"{finding.message} {above}") if above else finding
 
 

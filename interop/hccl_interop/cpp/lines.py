@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hccl_interop.cpp.build import Built
+from hccl_interop.cpp.build import INCLUDE, Built
 from hccl_interop.cpp.project import CppProject
 
 
@@ -79,8 +79,8 @@ def _resolved(frames: Sequence[str], library: Path, project: CppProject) -> Mapp
     return {frame: where for frame, where in found.items() if not where.line.startswith(_FOREIGN)}
 
 
-_FOREIGN = ("??", "/usr/")
-"""Beginnings of lines that are unknown, or of the compiler's headers."""
+_FOREIGN = ("??", "/usr/", f"{INCLUDE}/")
+"""Beginnings of lines that are unknown, of the compiler's headers, or of our own."""
 
 
 def _line(place: str, project: CppProject) -> str:

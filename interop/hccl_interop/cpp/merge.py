@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hccl_interop.cpp.lines import SourceLines
 from hccl_interop.cpp.run import RankBuffers
-from hccl_interop.cpp.traces import ChannelTrace, RankTrace, Traces
+from hccl_interop.cpp.traces import BITS, ChannelTrace, RankTrace, Traces
 from hccl_py.call.op_param import OpParam
 from hccl_py.enums import TaskKind
 from hccl_py.errors import NotSupportedError
@@ -29,8 +29,10 @@ from hccl_py.topology.planes import PLANES
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
 
-BUFFERS = ("IN", "OUT", "CCL", "DEV")
-"""The parts of a rank's memory, in the recorder's order."""
+BUFFERS = ("IN", "OUT", "CCL", "DEV", "CCU0", "CCU1")
+"""The parts of a rank's memory, in the recorder's order; the last two are buffers of the CCU, by
+die.
+"""
 
 _KINDS = (
     TaskKind.COPY,
@@ -48,6 +50,8 @@ _KINDS = (
 
 _LOCAL_POST, _LOCAL_WAIT = 8, 9
 _NOTIFY_NAMES = tuple(f"notify {index}" for index in range(3))
+_BIT_NAMES = tuple(f"notify {index // BITS} bit {index % BITS}" for index in range(8 * BITS))
+"""Notifies of channels of the CCU, numbered by bit."""
 
 _LAYER_PLANES = np.array([PLANES.index("level0"), PLANES.index("level1")])
 """The numbers of the planes of layers 0 and 1."""
@@ -109,13 +113,13 @@ def merged(
     """Return the program of all ranks; NotSupportedError where one reads over RoCE."""
     ranks = traces.ranks
     recorded = np.concatenate([trace.tasks for trace in ranks])
-    links = _links(meeting, topology)
+    sizes = _sizes(ranks, buffers, recorded)
+    names = BUFFERS[: sizes.shape[1]]
+    links = _links(meeting, topology, len(names))
     tasks = _task_columns(ranks, recorded, meeting, op.dtype.number)
     stacks = range(len(traces.stacks))
     tasks.label[:], labels = _texts([lines.label(s) for s in stacks], recorded["stack"])
     tasks.line[:], texts = _texts([lines.line(s) or "" for s in stacks], recorded["stack"])
-    sizes = _sizes(ranks, buffers, recorded)
-    names = BUFFERS[: sizes.shape[1]]
     try:
         program = program_from(op, names, sizes, links, _requests(ranks), tasks, labels, texts)
     except BuildError as error:
@@ -129,7 +133,8 @@ def merged(
         ) from None
     engines = {trace.engine for trace in ranks}
     engine = engines.pop() if len(engines) == 1 else ""
-    return replace(program, executor=name, rounds=calls, engine=engine)
+    names = traces.stream_names
+    return replace(program, executor=name, rounds=calls, engine=engine, stream_names=names)
 
 
 def _sizes(
@@ -140,14 +145,15 @@ def _sizes(
     """
     own = np.array([trace.device_bytes for trace in ranks], np.int64)
     sizes = [buffers.inputs, buffers.outputs, np.full(len(ranks), buffers.ccl, np.int64), own]
+    sizes += list(np.array([trace.buffer_bytes for trace in ranks], np.int64).T)
     parts = (recorded["src_part"], recorded["dst_part"])
     used = max(int(part.max(initial=2)) for part in parts) + 1
     return np.stack(sizes[:used], axis=1)
 
 
-def _links(meeting: Meeting, topology: Topology) -> LinkColumns:
+def _links(meeting: Meeting, topology: Topology, buffers: int) -> LinkColumns:
     masks = meeting.shown.ravel().tolist()
-    parts = range(len(BUFFERS))
+    parts = range(buffers)
     return LinkColumns(
         planes=PLANES,
         ranks=meeting.rank,
@@ -155,7 +161,7 @@ def _links(meeting: Meeting, topology: Topology) -> LinkColumns:
         kind=topology.link_kinds(meeting.rank[:, 0], meeting.rank[:, 1]),
         exports=[[part for part in parts if mask >> part & 1] for mask in masks],
         notifies=meeting.notifies,
-        notify_names=_NOTIFY_NAMES,
+        notify_names=_BIT_NAMES if (meeting.notifies < 0).any() else _NOTIFY_NAMES,
     )
 
 
@@ -176,7 +182,7 @@ def _task_columns(
     tasks.dtype[(tasks.src_buffer >= 0) & (tasks.dtype < 0)] = dtype
     posts, waits = kind == _LOCAL_POST, kind == _LOCAL_WAIT
     tasks.owner[posts] = target[posts]
-    tasks.owner[waits] = tasks.stream[waits]
+    tasks.owner[waits] = np.where(target[waits] < 0, tasks.stream[waits], target[waits])
     away = ~posts & ~waits & (target >= 0)
     first = np.cumsum([0, *(len(trace.channels) for trace in ranks)])
     tasks.end[away] = _sides(meeting, first)[first[rank[away]] + target[away]]
@@ -193,7 +199,11 @@ def _sides(meeting: Meeting, first: IntArray) -> IntArray:
 
 
 def _requests(ranks: Sequence[RankTrace]) -> RequestColumns:
-    """Return the requests of the ranks: all streams and local notifies are stated."""
+    """Return the requests of the ranks: all streams and local notifies are stated, but for those
+    that kernels of the CCU make.
+    """
+    if any(trace.kernels for trace in ranks):
+        return RequestColumns.as_used(len(ranks))
     queues = [
         (trace.rank, stream, notifies)
         for trace in ranks

@@ -4,7 +4,8 @@ The layout is that of HCCL's examples:
 
     include/ or inc/        headers of both parts
     op_host/*.cc            host code: acquires resources, launches the kernel
-    op_kernel_aicpu/*.cc    kernels: put tasks on threads
+    op_kernel_aicpu/*.cc    kernels of the AI CPU: put tasks on threads
+    op_kernel_ccu/*.cc      or kernels of the CCU: host code, too, which lists their instructions
 
 `hccl-py.toml` in the folder overrides it; every key is optional:
 
@@ -12,6 +13,7 @@ The layout is that of HCCL's examples:
     entry = "HcclAllReduceCustom"   the function that stands for it
     receiver = "HcclRecvCustom"     send_recv: the function of the other side
     kernel = "RunKernel"            the kernel, in place of the name in the host code
+    engine = "ccu"                  the engine of the kernels: "aicpu" or "ccu"
     host = ["src/host/*.cc"]
     device = ["src/kernel/*.cc"]
     include = ["include", "src"]
@@ -23,6 +25,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
@@ -35,8 +38,11 @@ from hccl_py.errors import FileError, NotSupportedError, ParameterError
 
 SETTINGS = "hccl-py.toml"
 
-_HOST, _DEVICE = "op_host", "op_kernel_aicpu"
-_INCLUDE = ("include", "inc", _HOST, _DEVICE, ".")
+_HOST = "op_host"
+_KERNELS = {"aicpu": "op_kernel_aicpu", "ccu": "op_kernel_ccu"}
+"""The folder of the kernels, by their engine."""
+
+_INCLUDE = ("include", "inc", _HOST, *_KERNELS.values(), ".")
 _SUFFIXES = (".cc", ".cpp", ".cxx")
 _MOST_BYTES = 1 << 16
 
@@ -57,6 +63,7 @@ class _Settings(Strict):
     entry: str | None = None
     receiver: str | None = None
     kernel: str | None = None
+    engine: Literal["aicpu", "ccu"] | None = None
     host: list[str] | None = None
     device: list[str] | None = None
     include: list[str] | None = None
@@ -80,6 +87,7 @@ class CppProject:
     entry: str | None = None
     receiver: str | None = None
     kernel: str | None = None
+    engine: str = "aicpu"
 
     @property
     def title(self) -> str:
@@ -104,17 +112,30 @@ def find_project(name: str) -> CppProject:
     settings = _settings(folder, name)
     _refuse_unprintable(settings, name)
     include = _INCLUDE if settings.include is None else tuple(settings.include)
+    engine = _engine(folder, name, settings)
     return CppProject(
         folder=folder,
         name=name.rstrip("/") or name,
         host=_sources(folder, name, "host", settings.host, _HOST),
-        device=_sources(folder, name, "device", settings.device, _DEVICE),
+        device=_sources(folder, name, "device", settings.device, _KERNELS[engine]),
         include=tuple(part for part in include if (folder / part).is_dir()),
         defines=tuple(settings.defines),
         op=settings.op,
         entry=settings.entry,
         receiver=settings.receiver,
         kernel=settings.kernel,
+        engine=engine,
+    )
+
+
+def _engine(folder: Path, name: str, settings: _Settings) -> str:
+    """Return the engine whose kernels the folder has; ParameterError where there are two."""
+    found = [engine for engine, part in _KERNELS.items() if (folder / part).is_dir()]
+    if settings.engine is not None or len(found) < 2:
+        return settings.engine or (found[0] if found else "aicpu")
+    raise ParameterError(
+        f"{format_path(name)} has kernels of two engines: {' and '.join(_KERNELS.values())}.",
+        f'Name one in {SETTINGS}: engine = "ccu".',
     )
 
 
@@ -156,8 +177,8 @@ def _sources(
             raise ParameterError(
                 f"{format_path(name)} has no sources in {default}/.",
                 _with_sources(folder, name, default)
-                or f"A custom op has op_host/*.cc and op_kernel_aicpu/*.cc; {SETTINGS} may name "
-                "other places (docs/cpp.md).",
+                or "A custom op has op_host/*.cc and op_kernel_aicpu/*.cc or op_kernel_ccu/*.cc; "
+                f"{SETTINGS} may name other places (docs/cpp.md).",
             )
         return tuple(sorted(path.relative_to(folder).as_posix() for path in found))
     if not patterns:

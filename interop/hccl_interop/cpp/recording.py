@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from hccl_interop.cpp.build import Builder, Built
+from hccl_interop.cpp.ccu import expanded, in_words
 from hccl_interop.cpp.findings import Callers, findings_of, one_sided_channels
 from hccl_interop.cpp.lines import functions_of, lines_of
 from hccl_interop.cpp.merge import joined_channels, merged
@@ -22,6 +23,7 @@ from hccl_py.call.op_param import OpParam
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.importers import Imported
 from hccl_py.operators import make_operator
+from hccl_py.program.program import Program
 from hccl_py.topology.topology import Topology
 from hccl_py.verifier.finding import Finding
 
@@ -120,6 +122,8 @@ class CustomOp:
     ) -> Imported:
         lines = lines_of(traces.stacks, self.built, self.project)
         name = self.project.name
+        if all(trace.result == 0 and not trace.complaints for trace in traces.ranks):
+            traces = expanded(traces, joined_channels(traces.ranks))
         findings = list(findings_of(traces, lines, entry.function))
         notes = _notes(traces.ranks)
         printed = traces.loading.printed + _printed(traces.ranks)
@@ -143,7 +147,7 @@ class CustomOp:
             name,
             program,
             lambda: of_channels,
-            explain=partial(_explained, Callers.of(traces, lines), program.rounds),
+            explain=partial(_explained, Callers.of(traces, lines), program),
             product=None if product.name in _FOR_STUDY else product,
             is_complete=not findings,
             printed=printed,
@@ -184,12 +188,14 @@ class CustomOp:
         return [name for name in longer if not any(_says_more(name, other) for other in nearer)]
 
 
-def _explained(callers: Callers, calls: int, finding: Finding) -> Finding | None:
+def _explained(callers: Callers, program: Program, finding: Finding) -> Finding | None:
     """Return a finding with the callers of its line; None for an output that is overwritten by the
     next of several calls, since the caller reads the output of every call.
     """
-    is_read = calls > 1 and finding.name == "DEAD_TRANSFER"
-    return None if is_read else callers.explained(finding)
+    if program.rounds > 1 and finding.name == "DEAD_TRANSFER":
+        return None
+    found = in_words(finding, callers.stack_of) if program.engine == "ccu" else finding
+    return found and callers.explained(found)
 
 
 def _says_more(name: str, function: str) -> bool:

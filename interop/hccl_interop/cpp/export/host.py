@@ -47,7 +47,9 @@ def write_host(
         title=title,
         includes="#include <cstdio>\n#include <string>\n\n" if shown else "",
         predicates="".join(f"{plane.predicate(fitter)}\n" for plane in planes),
-        connect=filled("host/connect", remote_memories=_remote(shown)) if planes else "",
+        connect=filled("host/describe") + filled("host/connect", remote_memories=_remote(shown))
+        if planes
+        else "",
         acquire_takes="const OpParam& param" if planes else "const OpParam&",
         tag=filled("host/tag", name=tag) if shown else f'    const char* tag = "{tag}";\n',
         buffer=filled("host/buffer"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hccl_interop.cpp.export.entries import CAN_EXPORT, write_open_entries
+from hccl_interop.cpp.export.starting_ccu import ccu_project
 from hccl_interop.cpp.export.text import camel_case, filled, project_files
 from hccl_py.errors import ParameterError, did_you_mean
 
@@ -73,8 +74,8 @@ _PEERS = {
 """The condition for a channel to a peer."""
 
 
-def starting_project(name: str, op: str) -> dict[str, str]:
-    """Return the files of a project, by path.
+def starting_project(name: str, op: str, engine: str = "aicpu") -> dict[str, str]:
+    """Return the files of a project, by path, whose kernels are an engine's: "aicpu" or "ccu".
 
     ParameterError for a name that C++ does not allow, and for an op without a custom op.
     """
@@ -86,6 +87,8 @@ def starting_project(name: str, op: str) -> dict[str, str]:
     if op not in CAN_EXPORT:
         hint = did_you_mean(op, CAN_EXPORT, listed_by="`hccl-py new --help`")
         raise ParameterError(f"No custom op in C++ can stand for {op!r}.", hint)
+    if engine == "ccu":
+        return ccu_project(name, op)
     algorithm, fill = _ALGORITHMS[op]
     has_root = algorithm != "all_ranks_read"
     kernel = f"{camel_case(name)}Kernel"
@@ -95,7 +98,7 @@ def starting_project(name: str, op: str) -> dict[str, str]:
         title="The algorithm is in op_kernel_aicpu/exec_op.cc.",
         includes="#include <cstdio>\n\n" if has_root else "",
         predicates=filled("start/size_of"),
-        connect=filled("host/connect", remote_memories=""),
+        connect=filled("host/describe") + filled("host/connect", remote_memories=""),
         acquire_takes="const OpParam& param",
         tag=filled("start/tag", name=name) if has_root else f'    const char* tag = "{name}";\n',
         buffer="    res.cclBytes = size;\n",

@@ -30,8 +30,8 @@ HcclResult no_room(const char* call)
 HcclResult take_threads(const char* call, CommEngine engine, uint32_t count, const uint32_t* notifies,
                         ThreadHandle* threads)
 {
-    if (engine == COMM_ENGINE_CCU || engine == COMM_ENGINE_AIV) {
-        return refused(refuse("UNSUPPORTED_CALL", "%s: threads of the CCU and AIV engines are not modelled", call));
+    if (engine == COMM_ENGINE_AIV) {
+        return refused(refuse("UNSUPPORTED_CALL", "%s: threads of the AIV engine are not modelled", call));
     }
     if (count > 0 && threads == nullptr) {
         return no_room(call);
@@ -67,7 +67,7 @@ Context* context_of(const std::string& key)
 
 bool is_on_device(CommEngine engine)
 {
-    return engine != COMM_ENGINE_CPU && engine != COMM_ENGINE_CPU_TS;
+    return engine != COMM_ENGINE_CPU && engine != COMM_ENGINE_CPU_TS && engine != COMM_ENGINE_CCU;
 }
 
 // The layer of a channel's link; -1 where the ranks have no link on that layer.
@@ -90,7 +90,7 @@ CommMem memory_of_peer(const Channel& channel, const Memory& mine)
     return theirs;
 }
 
-HcclResult acquire(const char* call, const HcclChannelDesc& desc, ChannelHandle* handle)
+HcclResult acquire(const char* call, CommEngine engine, const HcclChannelDesc& desc, ChannelHandle* handle)
 {
     if (desc.header.magicWord != HCCL_CHANNEL_MAGIC_WORD) {
         return refused(refuse("INVALID_ARGUMENT", "%s: the description was not made with HcclChannelDescInit", call));
@@ -108,7 +108,7 @@ HcclResult acquire(const char* call, const HcclChannelDesc& desc, ChannelHandle*
                               state.rank, desc.remoteRank));
     }
     Channel channel{desc.remoteRank, uint32_t(layer), desc.notifyNum, {}, true};
-    unsigned shown = 1U << kCcl;
+    unsigned shown = engine == COMM_ENGINE_CCU ? (1U << kParts) - 1 : 1U << kCcl;  // a token permits all memory
     for (uint32_t i = 0; desc.memHandles != nullptr && i < desc.memHandleNum; ++i) {
         uint64_t number = reinterpret_cast<uint64_t>(desc.memHandles[i]) - 1;
         if (number >= state.memories.size()) {
@@ -328,14 +328,14 @@ HcclResult HcclDevMemAcquire(HcclComm, const char* memTag, uint64_t* size, void*
 HcclResult HcclChannelAcquire(HcclComm, CommEngine engine, const HcclChannelDesc* channelDescs, uint32_t channelNum,
                               ChannelHandle* channels)
 {
-    if (engine == COMM_ENGINE_CCU || engine == COMM_ENGINE_AIV) {
-        return refused(refuse("UNSUPPORTED_CALL", "%s: channels of the CCU and AIV engines are not modelled", __func__));
+    if (engine == COMM_ENGINE_AIV) {
+        return refused(refuse("UNSUPPORTED_CALL", "%s: channels of the AIV engine are not modelled", __func__));
     }
     if (channelNum > 0 && (channelDescs == nullptr || channels == nullptr)) {
         return no_room(__func__);
     }
     for (uint32_t i = 0; i < channelNum; ++i) {
-        HcclResult result = acquire(__func__, channelDescs[i], &channels[i]);
+        HcclResult result = acquire(__func__, engine, channelDescs[i], &channels[i]);
         if (result != HCCL_SUCCESS) {
             return result;
         }

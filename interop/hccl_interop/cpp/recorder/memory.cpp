@@ -47,6 +47,11 @@ void lay_out_memory()
     }
 }
 
+void write_layout()
+{
+    write_line("M\t%lu\t%lu", kFirst, span);
+}
+
 void* address_of(uint32_t rank, int part)
 {
     return reinterpret_cast<void*>(kFirst + (uint64_t(rank) * kParts + part) * span);

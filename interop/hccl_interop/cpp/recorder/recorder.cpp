@@ -8,4 +8,6 @@
 #include "other_primitives.cpp"
 #include "control_plane.cpp"
 #include "rank_graph.cpp"
+#include "ccu_listing.cpp"
+#include "ccu_host.cpp"
 #include "acl.cpp"

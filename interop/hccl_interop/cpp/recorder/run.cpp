@@ -218,6 +218,7 @@ int record_rank()
     std::string name = "rank" + std::to_string(state.rank);
     redirect(name);
     open_output(name);
+    write_layout();
     catch_signals();
     set_limits();
     pthread_atfork(nullptr, nullptr, forget_output);

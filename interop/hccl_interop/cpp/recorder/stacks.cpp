@@ -15,7 +15,7 @@ namespace recorder {
 
 namespace {
 
-constexpr int kMost = 12;
+constexpr int kMostFrames = 24;
 
 struct Library {
     uintptr_t base = 0;
@@ -152,7 +152,7 @@ int walk(uintptr_t* calls, int count, void* innermost)
 {
     static thread_local Bounds bounds = stack_bounds();
     auto frame = static_cast<uintptr_t*>(innermost);
-    while (count < kMost) {
+    while (count < kMostFrames) {
         uintptr_t here = reinterpret_cast<uintptr_t>(frame);
         if (here < bounds.low || here + 2 * sizeof(uintptr_t) > bounds.high || here % sizeof(uintptr_t)) {
             break;
@@ -173,7 +173,7 @@ int walk(uintptr_t* calls, int count, void* innermost)
 
 int current_stack()
 {
-    uintptr_t calls[kMost];
+    uintptr_t calls[kMostFrames];
     int count = walk(calls, 0, __builtin_frame_address(0));
     if (pthread_equal(pthread_self(), state.thread)) {
         return number_of(calls, count);
@@ -189,16 +189,16 @@ int current_stack()
 
 int stack_at(const void* function)
 {
-    uintptr_t calls[kMost] = {reinterpret_cast<uintptr_t>(function) + 1};
+    uintptr_t calls[kMostFrames] = {reinterpret_cast<uintptr_t>(function) + 1};
     return number_of(calls, walk(calls, 1, __builtin_frame_address(0)));
 }
 
 int crashed_stack(const Interrupted& at)
 {
     void* frames[64];
-    uintptr_t calls[kMost];
+    uintptr_t calls[kMostFrames];
     int found = backtrace(frames, 64), count = 0;
-    for (int i = 0; i < found && count < kMost; ++i) {
+    for (int i = 0; i < found && count < kMostFrames; ++i) {
         uintptr_t address = reinterpret_cast<uintptr_t>(frames[i]);
         if (owner_of(address) < 0) {
             continue;

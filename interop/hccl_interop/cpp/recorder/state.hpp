@@ -110,6 +110,7 @@ inline Channel* channel_of(ChannelHandle handle)
 
 // memory.cpp
 void lay_out_memory();
+void write_layout();
 void* address_of(uint32_t rank, int part);
 Place place_of(const void* address);
 void* take_device_memory(uint64_t size);
@@ -130,7 +131,7 @@ int crashed_stack(const Interrupted& at);
 int stack_at(const void* function);  // a function, and the active frames as its callers
 
 // output.cpp
-enum Kind : uint8_t { kCopy, kReduce, kRead, kReadReduce, kWrite, kWriteReduce, kPost, kWait, kLocalPost, kLocalWait };
+enum Kind : uint8_t { kCopy, kReduce, kRead, kReadReduce, kWrite, kWriteReduce, kPost, kWait, kLocalPost, kLocalWait, kLaunch };
 
 // One task in the file of its rank; traces.py has the same layout.
 struct Task {

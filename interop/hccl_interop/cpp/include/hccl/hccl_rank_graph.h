@@ -66,6 +66,18 @@ HcclResult HcclRankGraphGetInstSizeListByLayer(HcclComm comm, uint32_t netLayer,
 HcclResult HcclRankGraphGetLinks(HcclComm comm, uint32_t netLayer, uint32_t srcRank, uint32_t dstRank,
                                  CommLink** links, uint32_t* linkNum);
 
+typedef enum {
+    ENDPOINT_ATTR_INVALID = -1,
+    ENDPOINT_ATTR_BW_COEFF = 0,
+    ENDPOINT_ATTR_DIE_ID = 1,
+    ENDPOINT_ATTR_LOCATION = 2
+} EndpointAttr;
+typedef uint32_t EndpointAttrBwCoeff;
+typedef uint32_t EndpointAttrDieId;
+
+HcclResult HcclRankGraphGetEndpointInfo(HcclComm comm, uint32_t rankId, const EndpointDesc* endpoint,
+                                        EndpointAttr attr, uint32_t size, void* info);
+
 #ifdef __cplusplus
 }
 #endif
