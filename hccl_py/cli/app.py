@@ -15,6 +15,7 @@ COMMANDS = {
     "simulate": "Compute how long an op takes, without running it.",
     "numerics": "Prove which bits a sum has, and whether two calls have the same.",
     "compare": "Time every executor that can run an op, and show the fastest by size.",
+    "advise": "Say what HCCL takes and why, what it costs, what is faster, what stragglers do.",
     "explain": "Name the executor that runs, with the reasons.",
     "fit": "Fit α, β and γ of a cost model to measured times.",
     "tuning": "Show a tuning table, and where it differs from HCCL's rules.",

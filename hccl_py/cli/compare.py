@@ -61,12 +61,13 @@ def command(
     every: Annotated[bool, flag("--all", "Show every candidate, not only the fastest.")] = False,
     files: Files,
     output: Output,
-) -> None:
+) -> int | None:
     """Time every executor that suits, at sizes from -b to -e, and show the fastest.
 
     And what HCCL's rules choose, and how much longer that takes. --executor module:Class takes part
     beside the others. Times are those of the cost model. Sizes are multiplied by 4 unless -f or -i
-    says otherwise.
+    says otherwise. Large programs that cannot win are left out, except with --all. Ctrl-C shows
+    what was timed by then.
     """
     from hccl_py.cli.compare_report import (
         check_call,
@@ -76,6 +77,7 @@ def command(
         show,
         write_files,
     )
+    from hccl_py.cli.errors import INTERRUPTED, say_warning
     from hccl_py.cli.output import print_json
     from hccl_py.importers.installed import refuse_source
 
@@ -84,9 +86,13 @@ def command(
     )
     check_call(call, {"--out": files.out, "--save": files.save})
     check_files(files, model)
-    found = compared(call, sizes, model, candidates, files.out)
+    found = compared(call, sizes, model, candidates, files.out, every=every)
     write_files(files, found)
     if output.json:
         print_json(document_of(found))
     else:
         show(found, every=every)
+    if not found.is_partial:
+        return None
+    say_warning("stopped by Ctrl-C: some candidates were not timed.")
+    return INTERRUPTED

@@ -39,6 +39,8 @@ def compared(
     options: TimeModel,
     candidates: Candidates,
     out: str | None,
+    *,
+    every: bool,
 ) -> Comparison:
     """Compare the executors of a call; an effort of 0 is any."""
     if out is not None and candidates.effort:
@@ -61,6 +63,7 @@ def compared(
             executors=candidates.names,
             own=call.executor,
             effort_s=effort_s,
+            every=every,
             out=out,
             jobs=candidates.jobs,
             progress=bar.advance_to,

@@ -186,6 +186,8 @@ def _shown(runs: Runs) -> list[SizeResult]:
     say(f"{describe_op(op)} {op.dtype.value}, {op.mode.value}")
     say(describe_topology(request.topology))
     say(request.describe_executor(selection))
+    for line in request.lines_of_levels(selection):
+        say(line)
     if runs.by_cost:
         say(f"{selection.reasons[0]}; accuracy {runs.accuracy(op).line}")
     say(f"platform {request.platform}{_format_interleaving(runs)}: {_clock(runs)}")
@@ -220,6 +222,7 @@ def _printed(runs: Runs) -> list[SizeResult]:
             "clock": runs.request.comm.clock,
             "iters": runs.measuring.iters,
             "warmup_iters": runs.measuring.warmup,
+            "overruled": list(runs.request.select(runs.request.op(runs.sizes[0])).overruled),
             **_document_of_choice(runs),
             "rows": [_document(row) for row in rows],
         }

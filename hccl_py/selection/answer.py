@@ -26,7 +26,9 @@ class Selection:
     the levels of `OpParam`. `tag` is the key under which resources are reused. `hccl_executor`
     differs from `executor` only where HCCL's is not offered here or the user named another one, and
     is None where HCCL refuses the call: with `result`, because of `refusal`. `fidelity` says how
-    closely the executor follows HCCL's of that name. `against` finds the reasons against the other
+    closely the executor follows HCCL's of that name. `why_levels` has the reason for the algorithm
+    of each level, `overruled` a sentence for each word of HCCL_ALGO that does not count. `against`
+    finds the reasons against the other
     executors, when `rejected` is first read.
     """
 
@@ -44,6 +46,8 @@ class Selection:
     refusal: str = ""
     source: str = ""
     fidelity: Fidelity = UNDECLARED
+    why_levels: Mapping[str, str] = field(default_factory=dict)
+    overruled: tuple[str, ...] = ()
 
     @property
     def is_same(self) -> bool:

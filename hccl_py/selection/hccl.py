@@ -10,6 +10,7 @@ from hccl_py.selection.ascend950 import refusal_of
 from hccl_py.selection.gathering import gather_facts
 from hccl_py.selection.rules import Rule, refuse
 from hccl_py.selection.rulesets import ruleset_of
+from hccl_py.selection.shape import WHOLE_RING
 from hccl_py.topology.topology import Topology
 
 
@@ -41,6 +42,25 @@ class HcclChoice:
         found = self.facts.levels
         levels = {"level0": self.row.level0_of(found), "level1": self.row.level1_of(found)}
         return levels | ({"level2": found.level2} if found.level2 else {})
+
+    @property
+    def why_levels(self) -> dict[str, str]:
+        """The reason for HCCL's algorithm on each level."""
+        facts, found = self.facts, self.facts.levels
+        level0, level1 = self.row.level0_of(found), self.row.level1_of(found)
+        inside = (
+            f"the links of {facts.devices} devices in a server, which HCCL_ALGO does not change"
+        )
+        if found.level0 in ("null", WHOLE_RING):
+            inside = "HCCL_ALGO asks for it" if found.level0 == "null" else found.why1
+        why0 = inside if level0 == found.level0 else f"the row of the table takes {level0}"
+        why1 = found.why1
+        if level1 not in (found.level1, found.early):
+            others = ", ".join(self.row.keeps or ())
+            kept = f" in place of all but {others}" if others else ""
+            why1 = f"the row of the table takes {level1}{kept}"
+        why = {"level0": why0, "level1": why1}
+        return why | ({"level2": found.why2} if found.level2 else {})
 
     @property
     def algorithm_names(self) -> dict[str, str]:

@@ -44,7 +44,10 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert document["ccl_buffer_bytes"] == 200 << 20
     assert (document["rounds"], document["tasks"]) == (1, 4 * 43)
-    assert document["ranges"] == []
+    assert document["why_levels"] == {
+        "level0": "the links of 4 devices in a server, which HCCL_ALGO does not change"
+    }
+    assert [(r["min_bytes"], r["max_bytes"]) for r in document["ranges"]] == [(1 << 10, 16 << 30)]
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])

@@ -174,7 +174,7 @@ def test_no_bar_is_drawn_into_a_file(
     with Bar("points", 4) as bar, working("Compiling"):
         clock.now = 20.0
         bar.advance()
-    assert file.getvalue() == ""
+    assert file.getvalue() == "points: 1 of 4 after 10 s\n"
 
 
 def test_work_that_ends_soon_is_not_told(
