@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from hccl_py.cli.grouping import grouped, only
-from hccl_py.cli.options import COST, CallOptions, Output, TimeModel, flag, option
+from hccl_py.cli.grouping import grouped, only, without
+from hccl_py.cli.options import COST, PLATFORM, CallOptions, Output, TimeModel, flag, option
 
 if TYPE_CHECKING:
     from hccl_py.cli.advise_parts import Advice, Adviser
@@ -21,7 +21,7 @@ class Forms:
 
 
 @dataclass(frozen=True)
-class Search:
+class CandidateWork:
     """The work on other executors."""
 
     effort: Annotated[
@@ -33,16 +33,19 @@ class Search:
     ] = None
 
 
+_REFUSED = ("counts", "in_place", "strict_hccl", "executor", "select")
+
+
 @grouped
 def command(
     *,
-    call: CallOptions,
+    call: Annotated[CallOptions, without(*PLATFORM, hidden=_REFUSED)],
     model: Annotated[TimeModel, only(cost=COST)],
-    search: Search,
+    search: CandidateWork,
     forms: Forms,
     output: Output,
 ) -> int | None:
-    """Say what HCCL takes and why, what it costs, what is faster, and what stragglers do.
+    """Name HCCL's choice, why, what it costs, what is faster, and what stragglers do.
 
     For the one size of -b: the executor with the reason for the algorithm of each level, the sizes
     at which that changes, the time against the lower bound and what it is lost to, a straggler and

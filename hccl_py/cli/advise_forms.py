@@ -7,7 +7,7 @@ import re
 
 from hccl_py.cli.advise_parts import Advice, AdvicePart
 from hccl_py.cli.output import Screen, facts
-from hccl_py.documents.sheet import sheet
+from hccl_py.documents.plain_page import plain_page
 
 _NAMES = 10
 """Columns of the names of parts."""
@@ -54,4 +54,4 @@ def advice_page(found: Advice) -> str:
     for part in found.parts:
         items = "\n".join(f"<li>{html.escape(line)}</li>" for line in part.lines)
         body.append(f"<h2>{html.escape(part.name)}</h2>\n<ul>\n{items}\n</ul>")
-    return sheet(title, "\n".join(body), _STYLE)
+    return plain_page(title, "\n".join(body), _STYLE)

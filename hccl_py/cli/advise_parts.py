@@ -118,7 +118,7 @@ class Adviser:
         if slow.lines:
             yield slow
         yield self._trust()
-        with Bar("advise: other executors") as bar:
+        with Bar("advise: other executors", notices=True) as bar:
             found = Alternatives.of(
                 self._point, self.plan, self.us, self.accuracy, self.effort_s, self.jobs, bar
             )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import CallOptions, Output, Sizes, TimeModel, flag, option
+from hccl_py.cli.grouping import grouped, without
+from hccl_py.cli.options import PLATFORM, CallOptions, Output, Sizes, TimeModel, flag, option
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,18 @@ class Files:
             "Time every point into a .csv or .parquet; goes on where it was killed.",
         ),
     ] = None
-    save: Annotated[str | None, option("--save", "FILE", "Add the winners to a tuning table.")] = (
-        None
-    )
+    table: Annotated[
+        str | None, option("--table", "FILE", "Add the winners to a tuning table.")
+    ] = None
+
+
+_REFUSED = ("counts", "in_place", "strict_hccl")
 
 
 @grouped
 def command(
     *,
-    call: CallOptions,
+    call: Annotated[CallOptions, without(*PLATFORM, hidden=_REFUSED)],
     sizes: Sizes,
     model: TimeModel,
     candidates: Candidates,
@@ -84,7 +87,7 @@ def command(
     refuse_source(
         call.op, "compare", "It times the executors of an op; `simulate` takes a program."
     )
-    check_call(call, {"--out": files.out, "--save": files.save})
+    check_call(call, {"--out": files.out, "--table": files.table})
     check_files(files, model)
     found = compared(call, sizes, model, candidates, files.out, every=every)
     write_files(files, found)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import CallOptions, Output, Sizes, option
+from hccl_py.cli.grouping import grouped, without
+from hccl_py.cli.options import PLATFORM, CallOptions, Output, Sizes, option
 
 
 @grouped
 def command(
     *,
-    call: CallOptions,
+    call: Annotated[CallOptions, without(*PLATFORM)],
     sizes: Sizes,
     against: Annotated[
         str | None,

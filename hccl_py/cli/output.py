@@ -36,7 +36,7 @@ PATIENCE_S = 1.0
 
 REFRESH_S = 0.1
 
-NOTICE_S = 5.0
+NOTICE_S = 10.0
 """Time between lines on progress where stderr is no terminal."""
 
 
@@ -191,11 +191,11 @@ def table(*numbers: str, left: Iterable[str]) -> Table:
 
 class Bar:
     """Shows the iterations of one row; it vanishes at the end, before the row is printed. Where
-    stderr is no terminal, it writes a line now and then.
+    stderr is no terminal, one with `notices` writes a line now and then.
     """
 
-    def __init__(self, title: str, total: int | None = None) -> None:
-        self._title, self._total, self._done = title, total, 0
+    def __init__(self, title: str, total: int | None = None, *, notices: bool = False) -> None:
+        self._title, self._total, self._done, self._notices = title, total, 0, notices
         self._began = time.monotonic()
         self._is_terminal = sys.stderr.isatty()
         self._next = self._began + (PATIENCE_S if self._is_terminal else NOTICE_S)
@@ -214,7 +214,7 @@ class Bar:
         if self._is_terminal:
             self._next = now + REFRESH_S
             self._show()
-        else:
+        elif self._notices:
             self._next = now + NOTICE_S
             of = "" if total is None else f" of {total}"
             sys.stderr.write(f"{self._title}: {done}{of} after {now - self._began:.0f} s\n")

@@ -66,6 +66,7 @@ class Runs:
         call: ProgramOptions, sizes: Sizes, measuring: Measuring, interleaving: Interleaving
     ) -> Runs:
         """Check the options; raises where one makes no sense."""
+        _check_iterations(measuring.warmup + measuring.iters)
         schedule = _schedule(interleaving)
         request = request_of(call, schedule)
         if request.source is not None:
@@ -154,6 +155,20 @@ class Runs:
                 except DeadlockError as error:
                     raise self.request.hang(plan.op, error) from None
             yield row
+
+
+LEAST_S, MOST_S = 1e-5, 3600.0
+"""Seconds that an iteration takes at least, and that all of them may take then."""
+
+
+def _check_iterations(count: int) -> None:
+    """Refuse iterations that take hours, however short each is."""
+    seconds = count * LEAST_S
+    if seconds > MOST_S:
+        raise ParameterError(
+            f"{count} iterations take {seconds / 3600:.3g} hours at least, at 10 us each.",
+            f"Give -n and -w {int(MOST_S / LEAST_S)} together at most.",
+        )
 
 
 def report(runs: Runs, output: Output) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 
-from hccl_py.documents.sheet import sheet
+from hccl_py.documents.plain_page import plain_page
 from hccl_py.numerics.element_trees import ElementTrees
 from hccl_py.numerics.sum_trees import SumTree
 
@@ -28,7 +28,7 @@ def numerics_page(title: str, text: str, calls: Sequence[tuple[str, ElementTrees
     """Return a page: the answer as text, then every call with its trees and its elements."""
     colours = _colours(calls)
     body = "\n".join(part for name, trees in calls for part in _call(name, trees, colours))
-    return sheet(title, f"<pre>{html.escape(text)}</pre>\n{body}", _STYLE)
+    return plain_page(title, f"<pre>{html.escape(text)}</pre>\n{body}", _STYLE)
 
 
 def _colours(calls: Sequence[tuple[str, ElementTrees]]) -> dict[SumTree, str]:

@@ -198,7 +198,9 @@ class _ExecutorSelector:
             elif level == "level0" and self.hccl.algorithm_names[level] == word:
                 found[level] = "HCCL_ALGO asks for it"
             elif word == "NA":
-                found[level] = f"{chosen.name} has no {level} of its own: it takes all ranks at once"
+                found[level] = (
+                    f"{chosen.name} has no {level} of its own: it takes all ranks at once"
+                )
             else:
                 words = ", ".join(chosen.choices[level])
                 found[level] = f"{chosen.name} has {words} on {level}, HCCL's rules name " + (

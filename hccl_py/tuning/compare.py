@@ -222,7 +222,7 @@ def compare(
     is_partial = False
     if out is None:
         with workers(jobs, pool) as workforce:
-            tried = _Trial(todo, effort_s, workforce, progress, every=every)
+            tried = _LimitedComparison(todo, effort_s, workforce, progress, every=every)
             is_partial = not tried.run()
         found = tried.found
     else:
@@ -244,7 +244,7 @@ def compare(
     return Comparison(point, op, topology, ranked, tuple(left), notes, spent, is_partial)
 
 
-class _Trial:
+class _LimitedComparison:
     """The jobs of a comparison with a limited effort, and the outcomes of each; `every` job is
     wanted, or only those that can win.
     """

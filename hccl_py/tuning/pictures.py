@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from hccl_py.documents.kind import FileKind
-from hccl_py.documents.sheet import sheet
+from hccl_py.documents.plain_page import plain_page
 from hccl_py.errors import FileError, ParameterError
 from hccl_py.trace.units import format_size, format_time
 from hccl_py.tuning.compare import Comparison, Row
@@ -75,7 +75,7 @@ def page(found: Comparison) -> str:
     svg = re.sub("<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     subtitle = html.escape(subtitle_of(found))
     body = f"<p>{subtitle}</p>\n{svg}\n{_table(found)}\n{_notes(found)}"
-    return sheet(title_of(found), body, _STYLE)
+    return plain_page(title_of(found), body, _STYLE)
 
 
 def check_drawing() -> None:

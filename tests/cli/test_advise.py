@@ -9,6 +9,7 @@ import pytest
 
 from hccl_py.cli import main
 from hccl_py.tuning import compare as comparing
+from hccl_py.tuning import timing
 
 CALL = ("all_reduce", "--servers", "4", "--devices", "8", "-b", "16M", "--jobs", "1")
 NAMES = ("takes", "levels", "by size", "time", "goes into", "if slow", "trust", "better")
@@ -92,7 +93,7 @@ def test_markdown_and_the_page_have_the_same_parts(
 def test_ctrl_c_keeps_what_was_found(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    timed = comparing.timed
+    timed = timing.timed
 
     def interrupted(*arguments: Any) -> Any:
         for count, one in enumerate(timed(*arguments)):

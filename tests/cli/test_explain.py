@@ -176,17 +176,19 @@ def test_memory_counts_buffers_and_scratch(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "transports"),
     [
-        ["batch_send_recv", "--ranks", "4"],
-        ["all_reduce", "--topology", "atlas-900-a3", "--ranks", "8", "-b", "64M"],
+        (["batch_send_recv", "--ranks", "4"], 2 * 2),  # two planes, each with both neighbours
+        (["all_reduce", "--topology", "atlas-900-a3", "--ranks", "8", "-b", "64M"], 2 * 2),
+        (["all_reduce", "--topology", "atlas-800-9000", "--servers", "2", "--devices", "8"], 9),
     ],
 )
-def test_links_of_several_planes_to_one_peer_are_one_transport(
-    call: list[str], capsys: pytest.CaptureFixture[str]
+def test_each_plane_has_links_of_its_own(
+    call: list[str], transports: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Four rings of 910A have two neighbours each, and a server's rank one in the other server."""
     document = explain_json(capsys, *call)
-    assert document["resources"][0]["transports"] == 2
+    assert document["resources"][0]["transports"] == transports
     assert document["unused"] == []
 
 

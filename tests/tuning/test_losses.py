@@ -1,5 +1,7 @@
 """The parts of a time: they add up, and each is what its cost alone makes."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +15,11 @@ from hccl_py.topology import Topology, topology_of
 from hccl_py.tuning.losses import NEEDED, TimePart, time_parts
 from hccl_py.tuning.recording import uncontended_us
 
-SHAPES = ({"ranks": 4}, {"servers": 2, "devices": 4}, {"servers": 3, "devices": 2})
+SHAPES: tuple[dict[str, Any], ...] = (
+    {"ranks": 4},
+    {"servers": 2, "devices": 4},
+    {"servers": 3, "devices": 2},
+)
 
 
 def parts_of(
@@ -28,7 +34,7 @@ def parts_of(
 
 @settings(max_examples=20)
 @given(shape=st.sampled_from(SHAPES), count=st.integers(1, 1 << 22), product=st.booleans())
-def test_parts_add_up_to_the_time(shape: dict[str, int], count: int, product: bool) -> None:
+def test_parts_add_up_to_the_time(shape: dict[str, Any], count: int, product: bool) -> None:
     topology = topology_of(**shape)
     cost = CostModel.of(topology.product.name if product else "study")
     time_us, parts = parts_of(topology, cost, count)

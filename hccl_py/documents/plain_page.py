@@ -13,7 +13,7 @@ h1 { font-size: 1.4rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin: 1.6r
 """.strip()
 
 
-def sheet(title: str, body: str, style: str = "") -> str:
+def plain_page(title: str, body: str, style: str = "") -> str:
     """Return a page with a title, which is text, and a body, which is HTML."""
     head = html.escape(title)
     return (
