@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import CallOptions, Output, Sizes, TimeModel, flag, option
+from hccl_py.cli.grouping import grouped, without
+from hccl_py.cli.options import PLATFORM, CallOptions, Output, Sizes, TimeModel, flag, option
 
 
 @dataclass(frozen=True)
@@ -46,27 +46,31 @@ class Files:
             "Time every point into a .csv or .parquet; goes on where it was killed.",
         ),
     ] = None
-    save: Annotated[str | None, option("--save", "FILE", "Add the winners to a tuning table.")] = (
-        None
-    )
+    table: Annotated[
+        str | None, option("--table", "FILE", "Add the winners to a tuning table.")
+    ] = None
+
+
+_REFUSED = ("counts", "in_place", "strict_hccl")
 
 
 @grouped
 def command(
     *,
-    call: CallOptions,
+    call: Annotated[CallOptions, without(*PLATFORM, hidden=_REFUSED)],
     sizes: Sizes,
     model: TimeModel,
     candidates: Candidates,
     every: Annotated[bool, flag("--all", "Show every candidate, not only the fastest.")] = False,
     files: Files,
     output: Output,
-) -> None:
+) -> int | None:
     """Time every executor that suits, at sizes from -b to -e, and show the fastest.
 
     And what HCCL's rules choose, and how much longer that takes. --executor module:Class takes part
     beside the others. Times are those of the cost model. Sizes are multiplied by 4 unless -f or -i
-    says otherwise.
+    says otherwise. Large programs that cannot win are left out, except with --all. Ctrl-C shows
+    what was timed by then.
     """
     from hccl_py.cli.compare_report import (
         check_call,
@@ -76,17 +80,22 @@ def command(
         show,
         write_files,
     )
+    from hccl_py.cli.errors import INTERRUPTED, say_warning
     from hccl_py.cli.output import print_json
     from hccl_py.importers.installed import refuse_source
 
     refuse_source(
         call.op, "compare", "It times the executors of an op; `simulate` takes a program."
     )
-    check_call(call, {"--out": files.out, "--save": files.save})
+    check_call(call, {"--out": files.out, "--table": files.table})
     check_files(files, model)
-    found = compared(call, sizes, model, candidates, files.out)
+    found = compared(call, sizes, model, candidates, files.out, every=every)
     write_files(files, found)
     if output.json:
         print_json(document_of(found))
     else:
         show(found, every=every)
+    if not found.is_partial:
+        return None
+    say_warning("stopped by Ctrl-C: some candidates were not timed.")
+    return INTERRUPTED

@@ -39,6 +39,8 @@ def compared(
     options: TimeModel,
     candidates: Candidates,
     out: str | None,
+    *,
+    every: bool,
 ) -> Comparison:
     """Compare the executors of a call; an effort of 0 is any."""
     if out is not None and candidates.effort:
@@ -54,13 +56,14 @@ def compared(
     call_spec = replace(request.spec.sized(wanted[0]), config=request.comm.config)
     point = Point(call=call_spec, cost=model.cost, network=model.network, slow=model.stragglers)
     effort_s = EFFORT_S if candidates.effort is None else candidates.effort or None
-    with Bar("candidates" if out is None else "points") as bar:
+    with Bar("compare: candidates" if out is None else "compare: points", notices=True) as bar:
         return compare(
             point,
             wanted,
             executors=candidates.names,
             own=call.executor,
             effort_s=effort_s,
+            every=every,
             out=out,
             jobs=candidates.jobs,
             progress=bar.advance_to,
@@ -94,15 +97,15 @@ def check_files(files: Files, options: TimeModel) -> None:
     """Refuse, before the work, files that could not be written after it."""
     if files.png or files.html:
         check_drawing()
-    for path, kind in ((files.png, PNG), (files.html, PAGE), (files.save, TABLE)):
+    for path, kind in ((files.png, PNG), (files.html, PAGE), (files.table, TABLE)):
         if path is not None:
             check_place(path, kind)
-    if files.save and options.slow:
+    if files.table and options.slow:
         raise ParameterError(
-            "Tuning tables are for machines without defects.", "Leave --slow or --save out."
+            "Tuning tables are for machines without defects.", "Leave --slow or --table out."
         )
-    if files.save and Path(files.save).exists():
-        TuningTable.read(files.save)
+    if files.table and Path(files.table).exists():
+        TuningTable.read(files.table)
 
 
 def write_files(files: Files, found: Comparison) -> None:
@@ -111,8 +114,8 @@ def write_files(files: Files, found: Comparison) -> None:
         write_file(files.png, png(found), PNG)
     if files.html is not None:
         write_file(files.html, page(found).encode(), PAGE)
-    if files.save is not None:
-        save_winners([r.point for r in found.rows], [r.outcome for r in found.rows], files.save)
+    if files.table is not None:
+        save_winners([r.point for r in found.rows], [r.outcome for r in found.rows], files.table)
 
 
 def document_of(found: Comparison) -> dict[str, Any]:

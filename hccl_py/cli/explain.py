@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import CallOptions, Output, Sizes, option
+from hccl_py.cli.grouping import grouped, without
+from hccl_py.cli.options import PLATFORM, CallOptions, Output, Sizes, option
 
 
 @grouped
 def command(
     *,
-    call: CallOptions,
+    call: Annotated[CallOptions, without(*PLATFORM)],
     sizes: Sizes,
     against: Annotated[
         str | None,
@@ -21,8 +21,9 @@ def command(
 ) -> None:
     """Name the executor that runs, with the reasons.
 
-    Also the executor that HCCL takes, and the resources. With -e, also the sizes between -b and -e
-    at which the choice changes.
+    Also the executor that HCCL takes, the reason for the algorithm of each level, the sizes at
+    which the choice changes, with the condition, and the resources. With -e, these sizes are looked
+    for between -b and -e.
     """
     from hccl_py.cli.explain_report import Explanation
     from hccl_py.cli.output import Screen, print_json

@@ -14,6 +14,12 @@ from hccl_py.cli.call import describe_topology, document_of_plan
 from hccl_py.cli.options import CallOptions, Sizes, TimeModel
 from hccl_py.cli.output import counted, facts, format_levels
 from hccl_py.cli.request import CallRequest, checked_model
+from hccl_py.cli.size_changes import (
+    SizeChange,
+    lines_of_changes,
+    size_changes,
+    usual_changes,
+)
 from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.communicator.planning import Plan
 from hccl_py.enums import Mode
@@ -21,10 +27,10 @@ from hccl_py.plugins.fidelity import kind_and_proof
 from hccl_py.program.usage import differences
 from hccl_py.selection.answer import Selection
 from hccl_py.selection.releases import ReleaseChange
-from hccl_py.selection.spans import Choice, Span, spans
 from hccl_py.trace.document import resources
 from hccl_py.trace.terminal import format_each
 from hccl_py.trace.units import format_size
+from hccl_py.tuning.choose import RULES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,31 +44,35 @@ _LOOKED_THROUGH = 1_000_000
 
 @dataclass(frozen=True)
 class Explanation:
-    """A plan, the sizes where the choice changes, and the choice of another release."""
+    """A plan, the sizes where the choice changes, and the choice of another release; `is_asked`
+    where the user names the sizes.
+    """
 
     request: CallRequest
     plan: Plan
-    spans: list[Span]
+    changes: list[SizeChange]
+    is_asked: bool
     against: ReleaseChange | None = None
 
     @staticmethod
     def of(
         request: CallRequest, call: CallOptions, sizes: Sizes, against: str | None = None
     ) -> Explanation:
-        """Plan for -b; where -e is given, find the sizes at which the choice changes."""
+        """Plan for -b, and find the sizes at which the choice changes: up to -e, else near -b where
+        HCCL's rules choose.
+        """
         points = _sample(call, sizes)
         plan = request.plan(request.op(request.minbytes))
-
-        def choice(size: int) -> Choice:
-            selection = request.select(request.op(size))
-            return Choice(selection.executor, selection.hccl_executor, selection.is_same)
-
-        found = spans(points, choice) if sizes.maxbytes else []
+        found: list[SizeChange] = []
+        if sizes.maxbytes:
+            found = size_changes(request, points)
+        elif call.executor is None and call.select == RULES:
+            found = usual_changes(request)
         comm = request.comm
         change = None
         if against is not None:
             change = ReleaseChange.between(plan.op, comm.topology, comm.config, against)
-        return Explanation(request, plan, found, change)
+        return Explanation(request, plan, found, sizes.maxbytes is not None, change)
 
     def document(self) -> dict[str, Any]:
         """Return the JSON document."""
@@ -84,15 +94,14 @@ class Explanation:
             "accuracy": self._accuracy.document(),
             "against": None if self.against is None else self.against.document(),
             "reasons": list(selection.reasons),
+            "why_levels": dict(selection.why_levels),
+            "overruled": list(selection.overruled),
             "rejected": [{"executor": r.executor, "reason": r.reason} for r in selection.rejected],
             "resources": self._classes,
             "ccl_buffer_bytes": self._ccl_bytes,
             "memory_bytes": self._memory_bytes,
             "unused": self._unused,
-            "ranges": [
-                {"min_bytes": span.first, "max_bytes": span.last, **span.choice._asdict()}
-                for span in self.spans
-            ],
+            "ranges": [one.document() for one in self.changes],
         }
 
     def drawing(self) -> Iterator[RenderableType]:
@@ -101,7 +110,7 @@ class Explanation:
         yield describe_topology(self.request.topology)
         yield ""
         yield facts(self._facts())
-        if self.spans:
+        if self.is_asked:
             yield ""
             yield self._span_table()
 
@@ -111,7 +120,12 @@ class Explanation:
         yield "HCCL takes", [self._hccl_choice()]
         yield "by cost", list(_costs(selection))
         yield "fidelity", _lines(selection)
-        yield "because", list(selection.reasons)
+        new = [text for text in selection.overruled if text not in selection.reasons]
+        yield "because", [*selection.reasons, *new]
+        why = selection.why_levels.items()
+        yield "levels", [f"{level} {selection.algorithm[level]}: {text}" for level, text in why]
+        if self.changes and not self.is_asked:
+            yield "by size", list(lines_of_changes(self.changes, self.request.minbytes))
         yield "not", self._rejected()
         yield (
             "ruleset",
@@ -164,11 +178,13 @@ class Explanation:
         table.add_column("to", justify="right")
         table.add_column("runs", overflow="fold")
         table.add_column("HCCL takes", overflow="fold")
-        for span in self.spans:
+        table.add_column("since", overflow="fold")
+        for span, since in self.changes:
             hccl = span.choice.hccl_executor or _none(self.plan.selection)
             ends = (format_size(span.first), format_size(span.last))
             takes = "the same" if span.choice.is_same else hccl
-            table.add_row(*ends, span.choice.executor, takes)
+            name = " ".join([span.choice.executor, *dict(span.choice.algorithm).values()])
+            table.add_row(*ends, name, takes, since)
         return table
 
     @cached_property

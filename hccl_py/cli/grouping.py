@@ -6,11 +6,15 @@ a group, or has other words for some of its options, says so beside the dataclas
 
     call: Annotated[ProgramOptions, only(op=typer.Argument(metavar="IN"), minbytes=MINBYTES)]
     call: Annotated[CallOptions, changed(op=option("--op", "OP", "The op."))]
+    call: Annotated[CallOptions, without("platform", hidden=("counts",))]
+
+Help shows options in panels (`options.PANELS`), those of the command alone first.
 """
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from copy import copy
 from dataclasses import is_dataclass
 from functools import wraps
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
@@ -19,6 +23,7 @@ from typer.core import TyperCommand
 from typer.models import ArgumentInfo
 
 from hccl_py.cli.errors import PipeClosedError
+from hccl_py.cli.options import ARGUMENTS, OWN_OPTIONS, PANELS, panel_of
 from hccl_py.cli.streams import aside
 
 _ALONE = {"--deterministic": ("true", "strict", "false"), "--in-place": ("all", "start", "slot")}
@@ -39,6 +44,20 @@ class CallCommand(TyperCommand):
                 error.ctx = ctx  # type: ignore[attr-defined]
             raise
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options in panels."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            found = param.get_help_record(ctx)
+            if found is not None:
+                is_argument = param.param_type_name == "argument"
+                name = ARGUMENTS if is_argument else panel_of(param.name or "")
+                panels.setdefault(name, []).append(found)
+        for name in (ARGUMENTS, OWN_OPTIONS, *PANELS):
+            if name in panels:
+                with formatter.section(name):
+                    formatter.write_dl(panels[name])
+
 
 def _with_values(args: list[str], words: Mapping[str, tuple[str, ...]]) -> list[str]:
     """Give options that stand alone the first of the words that may follow them."""
@@ -52,11 +71,13 @@ def _with_values(args: list[str], words: Mapping[str, tuple[str, ...]]) -> list[
 
 class _OptionChange(NamedTuple):
     """Options of a command in place of those that a group declares; of all of its fields, or only
-    of those that are named.
+    of those that are named, without those in `left_out`. Help does not list those in `hidden`.
     """
 
     options: Mapping[str, Any]
     is_whole: bool
+    left_out: Collection[str] = ()
+    hidden: Collection[str] = ()
 
 
 def only(**options: Any) -> _OptionChange:
@@ -67,6 +88,13 @@ def only(**options: Any) -> _OptionChange:
 def changed(**options: Any) -> _OptionChange:
     """Take all fields of a group, these with other options than the group declares."""
     return _OptionChange(options, is_whole=True)
+
+
+def without(*left_out: str, hidden: Collection[str] = (), **options: Any) -> _OptionChange:
+    """Take the fields of a group but for some, and hide options that a command refuses with a
+    sentence of its own; others as for `changed`.
+    """
+    return _OptionChange(options, is_whole=True, left_out=left_out, hidden=hidden)
 
 
 def grouped(command: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -108,10 +136,16 @@ def _fields(group: Any, change: _OptionChange | None = None) -> Iterator[inspect
     """
     hints = get_type_hints(group, include_extras=True)
     parameters = inspect.signature(group).parameters
-    options = dict(change.options) if change else {}
-    for name in parameters if change is None or change.is_whole else options:
+    change = change or changed()
+    options = dict(change.options)
+    for name in parameters if change.is_whole else options:
+        if name in change.left_out:
+            continue
         kind, declared = get_args(hints[name])
         option = options.get(name, declared)
+        if name in change.hidden:
+            option = copy(option)
+            option.hidden = True
         found = parameters[name].replace(annotation=Annotated[kind, option])
         is_needed = isinstance(option, ArgumentInfo) and not (option.metavar or "").startswith("[")
         yield found.replace(default=inspect.Parameter.empty) if is_needed else found

@@ -7,9 +7,17 @@ from typing import Annotated
 import typer
 
 from hccl_py.cli.errors import WRONG
-from hccl_py.cli.grouping import changed, grouped
+from hccl_py.cli.grouping import grouped, without
 from hccl_py.cli.numerics_options import Other, Shown
-from hccl_py.cli.options import REDUCE_OP, Output, ProgramOptions, here, option
+from hccl_py.cli.options import (
+    PLATFORM,
+    REDUCE_OP,
+    SOURCES_OF_JOBS,
+    Output,
+    ProgramOptions,
+    here,
+    option,
+)
 
 
 @grouped
@@ -17,7 +25,8 @@ def command(
     *,
     call: Annotated[
         ProgramOptions,
-        changed(
+        without(
+            *(*PLATFORM, *SOURCES_OF_JOBS),
             op=typer.Argument(
                 metavar="[OP|FILE|DIR]",
                 show_default=False,

@@ -121,6 +121,38 @@ CALL_OF_CPP = {
 """The options of the call for which a custom op in C++ is recorded or written."""
 
 
+ARGUMENTS, OWN_OPTIONS = "Arguments", "Options"
+
+PANELS = {
+    "Ranks": ("ranks", "servers", "devices", "superpods", "topology", "rank_table"),
+    "Data": (
+        *("dtype", "reduce_op", "root", "counts", "in_place"),
+        *("minbytes", "maxbytes", "stepfactor", "stepbytes"),
+    ),
+    "Executor and settings of HCCL": (
+        *("executor", "select", "algo", "ruleset", "mode", "deterministic"),
+        *("zero_copy", "strict_hccl", "buffsize"),
+    ),
+    "Programs of other tools": ("cpp_op", "calls", "roofline", "buffered", "max_size"),
+    "Platform": ("platform", "wire", "device"),
+    "Time model": ("cost", "network", "slow"),
+    "Output": ("json", "debug", "help"),
+}
+"""The panels of help, in their order, with the parameters that each has."""
+
+
+def panel_of(name: str) -> str:
+    """Return the panel of a parameter; one that a single command has is among its own options."""
+    return next((panel for panel, names in PANELS.items() if name in names), OWN_OPTIONS)
+
+
+PLATFORM = PANELS["Platform"]
+"""Options that only a command which runs something looks at."""
+
+SOURCES_OF_JOBS = ("roofline", "buffered")
+"""Options about jobs, for commands that take them."""
+
+
 @dataclass(frozen=True)
 class CallOptions:
     """One call of a collective: op, ranks, data, and how its executor is chosen.

@@ -36,6 +36,9 @@ PATIENCE_S = 1.0
 
 REFRESH_S = 0.1
 
+NOTICE_S = 10.0
+"""Time between lines on progress where stderr is no terminal."""
+
 
 def print_json(
     document: Mapping[str, Any], **rows: Iterable[Mapping[str, Any] | Iterator[str]]
@@ -102,6 +105,10 @@ class Screen:
     def show(self, part: RenderableType = "", style: str | None = None) -> None:
         """Print a part."""
         self._print(part, style, self.console.width)
+
+    def flush(self) -> None:
+        """Let the reader see what was printed so far."""
+        self._out.flush()
 
     def show_whole(self, part: RenderableType) -> None:
         """Print a part within the terminal, and in its full width into files and pipes."""
@@ -183,11 +190,15 @@ def table(*numbers: str, left: Iterable[str]) -> Table:
 
 
 class Bar:
-    """Shows the iterations of one row; it vanishes at the end, before the row is printed."""
+    """Shows the iterations of one row; it vanishes at the end, before the row is printed. Where
+    stderr is no terminal, one with `notices` writes a line now and then.
+    """
 
-    def __init__(self, title: str, total: int | None = None) -> None:
-        self._title, self._total, self._done = title, total, 0
-        self._next = time.monotonic() + PATIENCE_S
+    def __init__(self, title: str, total: int | None = None, *, notices: bool = False) -> None:
+        self._title, self._total, self._done, self._notices = title, total, 0, notices
+        self._began = time.monotonic()
+        self._is_terminal = sys.stderr.isatty()
+        self._next = self._began + (PATIENCE_S if self._is_terminal else NOTICE_S)
         self._shown: Progress | None = None
 
     def advance(self) -> None:
@@ -198,10 +209,15 @@ class Bar:
         """Take over how many iterations are done, and of how many."""
         self._done, self._total = done, total
         now = time.monotonic()
-        if now >= self._next:
+        if now < self._next:
+            return
+        if self._is_terminal:
             self._next = now + REFRESH_S
-            if sys.stderr.isatty():
-                self._show()
+            self._show()
+        elif self._notices:
+            self._next = now + NOTICE_S
+            of = "" if total is None else f" of {total}"
+            sys.stderr.write(f"{self._title}: {done}{of} after {now - self._began:.0f} s\n")
 
     def __enter__(self) -> Bar:
         return self

@@ -45,7 +45,7 @@ def command(
         ),
     ],
     out: Annotated[
-        str | None, option("-o --out", "FILE", "Keep the program, as .json or .npz.")
+        str | None, option("--out", "FILE", "Keep the program, as .json or .npz.")
     ] = None,
     output: Output,
 ) -> None:
@@ -60,7 +60,7 @@ def command(
     from hccl_py.cli.sources import SourceRequest, importer_for
 
     if out is not None:
-        check_save(out, "-o")
+        check_save(out, "--out")
     request = SourceRequest(importer_for(call.op, "record"), call)
     op = request.op(request.minbytes)
     imported = request.imported(op)

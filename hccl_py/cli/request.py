@@ -103,6 +103,18 @@ class Request(ABC):
         levels = format_levels(selection.algorithm)
         return f"{selection.executor}, {levels}" if levels else selection.executor
 
+    def lines_of_levels(self, selection: Selection) -> list[str]:
+        """Return a line for each level on which an executor has a choice: why it has this
+        algorithm; and one for each word of HCCL_ALGO that is overruled.
+        """
+        why = selection.why_levels.items()
+        said = [
+            f"{level} {selection.algorithm[level]}: {text}"
+            for level, text in why
+            if level != "level0"
+        ]
+        return [*said, *selection.overruled]
+
 
 class CallRequest(Request):
     """A call to be selected and recorded."""

@@ -5,8 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import SAVE, SLOW, Output, ProgramOptions, Sizes, here, option
+from hccl_py.cli.grouping import grouped, without
+from hccl_py.cli.options import (
+    SAVE,
+    SLOW,
+    SOURCES_OF_JOBS,
+    Output,
+    ProgramOptions,
+    Sizes,
+    here,
+    option,
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ class Interleaving:
 @grouped
 def command(
     *,
-    call: ProgramOptions,
+    call: Annotated[ProgramOptions, without(*SOURCES_OF_JOBS)],
     sizes: Sizes,
     measuring: Measuring,
     interleaving: Interleaving,

@@ -66,6 +66,7 @@ class Runs:
         call: ProgramOptions, sizes: Sizes, measuring: Measuring, interleaving: Interleaving
     ) -> Runs:
         """Check the options; raises where one makes no sense."""
+        _check_iterations(measuring.warmup + measuring.iters)
         schedule = _schedule(interleaving)
         request = request_of(call, schedule)
         if request.source is not None:
@@ -156,6 +157,20 @@ class Runs:
             yield row
 
 
+LEAST_S, MOST_S = 1e-5, 3600.0
+"""Seconds that an iteration takes at least, and that all of them may take then."""
+
+
+def _check_iterations(count: int) -> None:
+    """Refuse iterations that take hours, however short each is."""
+    seconds = count * LEAST_S
+    if seconds > MOST_S:
+        raise ParameterError(
+            f"{count} iterations take {seconds / 3600:.3g} hours at least, at 10 us each.",
+            f"Give -n and -w {int(MOST_S / LEAST_S)} together at most.",
+        )
+
+
 def report(runs: Runs, output: Output) -> None:
     """Measure all rows and report on them; WrongResultError where one is wrong.
 
@@ -186,6 +201,8 @@ def _shown(runs: Runs) -> list[SizeResult]:
     say(f"{describe_op(op)} {op.dtype.value}, {op.mode.value}")
     say(describe_topology(request.topology))
     say(request.describe_executor(selection))
+    for line in request.lines_of_levels(selection):
+        say(line)
     if runs.by_cost:
         say(f"{selection.reasons[0]}; accuracy {runs.accuracy(op).line}")
     say(f"platform {request.platform}{_format_interleaving(runs)}: {_clock(runs)}")
@@ -220,6 +237,7 @@ def _printed(runs: Runs) -> list[SizeResult]:
             "clock": runs.request.comm.clock,
             "iters": runs.measuring.iters,
             "warmup_iters": runs.measuring.warmup,
+            "overruled": list(runs.request.select(runs.request.op(runs.sizes[0])).overruled),
             **_document_of_choice(runs),
             "rows": [_document(row) for row in rows],
         }

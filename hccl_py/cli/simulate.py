@@ -5,8 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from hccl_py.cli.errors import USAGE
-from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import SAVE, Output, ProgramOptions, Sizes, TimeModel, flag, option
+from hccl_py.cli.grouping import grouped, without
+from hccl_py.cli.options import (
+    PLATFORM,
+    SAVE,
+    Output,
+    ProgramOptions,
+    Sizes,
+    TimeModel,
+    flag,
+    option,
+)
 
 if TYPE_CHECKING:
     from hccl_py.cli.request import Request
@@ -22,7 +31,7 @@ NOTIFIES = option(
 @grouped
 def command(
     *,
-    call: ProgramOptions,
+    call: Annotated[ProgramOptions, without(*PLATFORM)],
     sizes: Sizes,
     model: TimeModel,
     report: Annotated[

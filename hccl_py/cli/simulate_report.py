@@ -43,6 +43,8 @@ def _document_of(found: Simulated, report: bool, notifies: str) -> dict[str, Any
     document = {
         "schema": "hccl-py.simulate/1",
         **_of_plan(found),
+        "why_levels": dict(found.plan.selection.why_levels),
+        "overruled": list(found.plan.selection.overruled),
         **found.model.document(),
         "notifies": _kind_of_notifies([found], notifies),
         **_measures(found),
@@ -170,6 +172,7 @@ def _drawing(found: Simulated, *, is_brief: bool) -> Iterator[RenderableType]:
     yield found.request.describe(found.plan.op)
     yield describe_topology(found.request.topology)
     yield found.request.describe_executor(found.plan.selection)
+    yield from found.request.lines_of_levels(found.plan.selection)
     yield f"cost model {found.model.cost.name}, {found.model.conditions}"
     of_plan = _of_plan(found)
     tasks, rounds = counted(of_plan["tasks"], "task"), counted(of_plan["rounds"], "round")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from hccl_py.cli.errors import WRONG
-from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import SAVE, Output, ProgramOptions, TimeModel, flag, option
+from hccl_py.cli.grouping import grouped, without
+from hccl_py.cli.options import PLATFORM, SAVE, Output, ProgramOptions, TimeModel, flag, option
 
 if TYPE_CHECKING:
     from hccl_py.cli.request import Model, Request
@@ -82,7 +82,7 @@ class TraceFiles:
 @grouped
 def command(
     *,
-    call: ProgramOptions,
+    call: Annotated[ProgramOptions, without(*PLATFORM)],
     model: TimeModel,
     views: Views,
     save: Annotated[str | None, SAVE] = None,

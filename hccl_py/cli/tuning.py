@@ -7,13 +7,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hccl_py.cli.grouping import grouped
-from hccl_py.cli.options import Output, flag, option
+from hccl_py.cli.compare import Candidates
+from hccl_py.cli.grouping import grouped, only, without
+from hccl_py.cli.options import (
+    COST,
+    NETWORK,
+    PLATFORM,
+    CallOptions,
+    Output,
+    Sizes,
+    TimeModel,
+    flag,
+    given,
+    option,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from hccl_py.tuning.table import Sample, SizeRange, TuningEntry, TuningTable
+
+_OP = option("--op", "OP", "Time every executor of this op, and add the fastest to the table.")
 
 
 @grouped
@@ -22,6 +36,17 @@ def command(
     file: Annotated[
         str, typer.Argument(metavar="FILE", show_default=False, help="A tuning table.")
     ],
+    call: Annotated[
+        CallOptions,
+        without(
+            *PLATFORM,
+            *("executor", "select", "counts", "in_place", "strict_hccl"),
+            op=_OP,
+        ),
+    ],
+    sizes: Sizes,
+    model: Annotated[TimeModel, only(cost=COST, network=NETWORK)],
+    candidates: Candidates,
     differing: Annotated[
         bool, flag("--differing", "Only ranges where HCCL's rules choose otherwise.")
     ] = False,
@@ -39,15 +64,21 @@ def command(
     ] = None,
     output: Output,
 ) -> None:
-    """Show a tuning table, and where it differs from HCCL's rules; or write it as rules.
+    """Make a tuning table with --op, or show one; and where it differs from HCCL's rules; or write
+    it as rules.
 
     Per range of sizes: the fastest executor, what HCCL's rules choose at the sizes that were timed,
-    and the ratio of its time to the fastest by the cost model. --to writes the ranges as rules of a
+    and the ratio of its time to the fastest by the cost model. With --op, every executor that suits
+    is timed at sizes from -b to -e first, as `compare` does. --to writes the ranges as rules of a
     tuner plugin, and says what the rules cannot say.
     """
     from hccl_py.cli.output import Screen, print_json
     from hccl_py.tuning.table import TuningTable
 
+    if call.op:
+        _make(file, call, sizes, model, candidates)
+    else:
+        _refuse_without_op(call, sizes, model, candidates)
     table = TuningTable.read(file)
     if to is not None or out is not None:
         _write_rules(table, to, out, output)
@@ -64,6 +95,32 @@ def command(
         screen.show(_drawn(entry, differing))
     if not table.entries:
         screen.show("The table has no entries.")
+
+
+def _make(
+    file: str, call: CallOptions, sizes: Sizes, model: TimeModel, candidates: Candidates
+) -> None:
+    """Time the executors of a call, and add the fastest ones to the table."""
+    from hccl_py.cli.compare import Files
+    from hccl_py.cli.compare_report import check_files, compared, write_files
+
+    files = Files(table=file)
+    check_files(files, model)
+    found = compared(call, sizes, model, candidates, None, every=False)
+    if found.is_partial:
+        raise KeyboardInterrupt
+    write_files(files, found)
+
+
+def _refuse_without_op(*groups: object) -> None:
+    """Refuse options about times to take where no op says of what."""
+    from hccl_py.errors import ParameterError
+
+    for name in (name for group in groups for name in given(group)):
+        raise ParameterError(
+            f"--{name.replace('_', '-')} is about a table to make.",
+            "Add --op, such as --op all_reduce.",
+        )
 
 
 def _document(table: TuningTable, file: str) -> dict[str, Any]:

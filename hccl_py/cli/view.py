@@ -6,13 +6,16 @@ import os
 import sys
 from typing import Annotated
 
-from hccl_py.cli.grouping import grouped, only
-from hccl_py.cli.options import DEBUG, Output, ProgramOptions, TimeModel
+from hccl_py.cli.grouping import grouped, only, without
+from hccl_py.cli.options import DEBUG, PLATFORM, Output, ProgramOptions, TimeModel
 
 
 @grouped
 def command(
-    *, call: ProgramOptions, model: TimeModel, output: Annotated[Output, only(debug=DEBUG)]
+    *,
+    call: Annotated[ProgramOptions, without(*PLATFORM)],
+    model: TimeModel,
+    output: Annotated[Output, only(debug=DEBUG)],
 ) -> None:
     """Browse what every stream does, and when, on the whole screen.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 
+from hccl_py.documents.plain_page import plain_page
 from hccl_py.numerics.element_trees import ElementTrees
 from hccl_py.numerics.sum_trees import SumTree
 
@@ -17,11 +18,6 @@ STRIPS = 32
 """Ranks whose elements are shown."""
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1c1c1c; --paper: #fff; --line: #d0d0d0; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --paper: #16181c; --line: #3a3f47; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 pre { white-space: pre-wrap; } svg { max-width: 100%; height: auto; display: block; }
 .open { stroke-dasharray: 4 3; } text { fill: var(--ink); font: 12px system-ui, sans-serif; }
 path { stroke: var(--ink); fill: none; stroke-width: 1.4; }
@@ -32,14 +28,7 @@ def numerics_page(title: str, text: str, calls: Sequence[tuple[str, ElementTrees
     """Return a page: the answer as text, then every call with its trees and its elements."""
     colours = _colours(calls)
     body = "\n".join(part for name, trees in calls for part in _call(name, trees, colours))
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f"<title>{html.escape(title)}</title>\n"
-        '<meta name="generator" content="hccl-py">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<style>\n{_STYLE}\n</style></head>\n<body>\n<h1>{html.escape(title)}</h1>\n"
-        f"<pre>{html.escape(text)}</pre>\n{body}\n</body></html>\n"
-    )
+    return plain_page(title, f"<pre>{html.escape(text)}</pre>\n{body}", _STYLE)
 
 
 def _colours(calls: Sequence[tuple[str, ElementTrees]]) -> dict[SumTree, str]:

@@ -12,6 +12,8 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Generic, TypeVar, overload
 
+import numpy as np
+
 from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Buffer, Mode
 from hccl_py.orchestration.fabric import Fabric
@@ -23,7 +25,7 @@ from hccl_py.orchestration.workers import Workers
 from hccl_py.plugins.resources import ResourceRequest
 from hccl_py.program.transports import LocalNotifies
 from hccl_py.topology.topology import Topology
-from hccl_py.values import IntArray, PerRank, RankInt
+from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt
 
 T = TypeVar("T")
 In = TypeVar("In", bound=Region | Chunks)
@@ -142,6 +144,16 @@ class CallRank(Generic[In, Out]):
         self.mode = op.mode
         self.inline_reduce = topology.reduces_inline(op.dtype, op.reduce)
         self.ccl_bytes = ccl_bytes
+
+    def own(self, table: Sequence[int]) -> RankInt:
+        """Return the number that a table has for the rank: `table[rank.id]` for every rank of the
+        batch at once, where indexing a list would make a batch of each. IndexError for a table that
+        has not one number for each rank.
+        """
+        if len(table) != self.size:
+            raise OutOfBoundsError(f"a table of {len(table)} numbers for {self.size} ranks")
+        values = np.asarray(table, dtype=np.int64)
+        return self.id.looked_up(values) if isinstance(self.id, PerRank) else int(values[self.id])
 
 
 class Rank(OnPlanes[Plane], CallRank[In, Out]):

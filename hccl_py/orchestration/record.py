@@ -96,6 +96,7 @@ def record(
             returned: object = executor.orchestrate(op, rank)  # type: ignore[func-returns-value]
             if returned is not None:
                 _refuse_returned(returned)
+            recorder.check_rounds()
         if recorder.not_entered:
             raise OrchestrationError(
                 f"phase({recorder.not_entered[0]!r}) is no block, so it labels nothing.",

@@ -14,6 +14,12 @@ MOST_TASKS = 1 << 20
 recording, so that a loop without an end is found soon.
 """
 
+FAR_TOO_MANY = 4
+"""By how many times rounds like the first one exceed MOST_TASKS where no other is recorded."""
+
+TASKS_PER_S = 100_000
+"""Tasks that are recorded in a second, about."""
+
 
 class Recorder:
     """Appends instructions for the ranks of one batch."""
@@ -83,6 +89,17 @@ class Recorder:
                 reduce,
             )
         )
+
+    def check_rounds(self) -> None:
+        """Raise TooManyTasksError after the first of very many rounds, rather than near the end."""
+        each, expected = len(self.instructions), len(self.instructions) * self.rounds
+        if self.round == 0 and expected > FAR_TOO_MANY * MOST_TASKS:
+            hours = expected / TASKS_PER_S / 3600
+            raise TooManyTasksError(
+                f"{self.rounds} rounds of {each} tasks a rank are more than {MOST_TASKS} tasks; to "
+                f"record them would take about {hours:.2g} hours",
+                "Take less data at once, or a larger HCCL_BUFFSIZE: there are fewer rounds then.",
+            )
 
     def _keep(self, instruction: Instruction) -> None:
         """Append an instruction; TooManyTasksError where a rank has MOST_TASKS already."""

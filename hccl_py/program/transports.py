@@ -87,10 +87,10 @@ class Transports:
         return np.equal(self.kind, LinkKind.RDMA)
 
     def counts(self, ranks: int, ends: IntArray | None = None) -> IntArray:
-        """Return the number of transports of each rank, of all ends or of some: distinct (peer,
-        kind, memory pair).
+        """Return the number of transports of each rank, of all ends or of some: distinct (plane,
+        peer, kind, memory pair), as HCCL makes the links of each plane anew.
         """
-        rows = np.column_stack([self.rank, self.peer, self.kind, self.exports])
+        rows = np.column_stack([self.rank, self.plane, self.peer, self.kind, self.exports])
         rows = rows if ends is None else rows[ends]
         if not len(rows):
             return np.zeros(ranks, np.int64)

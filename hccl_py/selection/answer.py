@@ -28,8 +28,10 @@ class Selection:
     differs from `executor` only where HCCL's is not offered here or the user named another one, and
     is None where HCCL refuses the call: with `result`, because of `refusal`, and where hccl-py does
     not know what it takes: because of `unknown`. `engine` is that of HCCL's executor on an Ascend
-    950, and `costs` what HCCL's cost table has, where that chooses. `fidelity` says how
-    closely the executor follows HCCL's of that name. `against` finds the reasons against the other
+    950, and `costs` what HCCL's cost table has, where that chooses. `fidelity` says how closely the
+    executor follows HCCL's of that name. `why_levels` has the reason for the algorithm of each
+    level, `overruled` a sentence for each word of HCCL_ALGO that does not count. `against` finds
+    the reasons against the other
     executors, when `rejected` is first read.
     """
 
@@ -50,6 +52,8 @@ class Selection:
     costs: tuple[Cost, ...] = ()
     source: str = ""
     fidelity: Fidelity = UNDECLARED
+    why_levels: Mapping[str, str] = field(default_factory=dict)
+    overruled: tuple[str, ...] = ()
 
     @property
     def is_same(self) -> bool:

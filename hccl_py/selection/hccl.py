@@ -13,6 +13,7 @@ from hccl_py.selection.facts_950 import Facts950
 from hccl_py.selection.gathering import gather_facts
 from hccl_py.selection.rules import Rule
 from hccl_py.selection.rulesets import ruleset_of
+from hccl_py.selection.shape import WHOLE_RING
 from hccl_py.topology.topology import Topology
 
 
@@ -54,6 +55,27 @@ class HcclChoice:
     def level1(self) -> str:
         """HCCL's algorithm between servers, or the one that it would have on other devices."""
         return self.levels.get("level1", self.facts.level1)
+
+    @property
+    def why_levels(self) -> dict[str, str]:
+        """The reason for HCCL's algorithm on each level."""
+        if isinstance(self.facts, Facts950):
+            return {}
+        facts, found = self.facts, self.facts.levels
+        level0, level1 = self.row.level0_of(found), self.row.level1_of(found)
+        inside = (
+            f"the links of {facts.devices} devices in a server, which HCCL_ALGO does not change"
+        )
+        if found.level0 in ("null", WHOLE_RING):
+            inside = "HCCL_ALGO asks for it" if found.level0 == "null" else found.why1
+        why0 = inside if level0 == found.level0 else f"the row of the table takes {level0}"
+        why1 = found.why1
+        if level1 not in (found.level1, found.early):
+            others = ", ".join(self.row.keeps or ())
+            kept = f" in place of all but {others}" if others else ""
+            why1 = f"the row of the table takes {level1}{kept}"
+        why = {"level0": why0, "level1": why1}
+        return why | ({"level2": found.why2} if found.level2 else {})
 
     @property
     def algorithm_names(self) -> dict[str, str]:

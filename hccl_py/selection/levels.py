@@ -42,7 +42,7 @@ per rank. These are the ops with a choice per call.
 PIPELINE_MIN_FIXED = {"reduce_scatter": 256 * KIB, "all_reduce": MIB}
 """Bytes from which a deterministic pipeline pays, with RDMA-lite and without."""
 
-_SET = (RING, HD, NHR, NHR_V1, NB, AHC, AHC_BROKE, PIPELINE)
+SETTABLE = (RING, HD, NHR, NHR_V1, NB, AHC, AHC_BROKE, PIPELINE)
 """Words of HCCL_ALGO that set level1; HCCL takes the others for none."""
 
 _CONSTRUCTORS = {
@@ -98,7 +98,8 @@ class Levels:
     """Algorithms in HCCL_ALGO's words; `level2` is empty with one superpod.
 
     `early` is level1 before the op looks at the call: rows that HCCL decides before that report it.
-    `refusal` is HCCL's reason to fail, before it looks at any row.
+    `refusal` is HCCL's reason to fail, before it looks at any row. `why1` and `why2` say why level1
+    and level2 are what they are.
     """
 
     level0: str
@@ -107,6 +108,8 @@ class Levels:
     level2: str
     notes: tuple[str, ...] = ()
     refusal: str = ""
+    why1: str = ""
+    why2: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,8 @@ class _Configured:
     automatic: bool = False
     forced: bool = False
     note: str = ""
+    why1: str = ""
+    why2: str = ""
 
     @property
     def refusal(self) -> str:
@@ -147,14 +152,16 @@ def choose_levels(
     if shape.bad_cards and given.get("level0") != "null":
         refusal = f"HCCL has no algorithm for {shape.devices} PCIe cards in a server"
     if op.name in _POINT_TO_POINT:
-        return Levels(found.level0, RING, RING, "", refusal=refusal)
+        why = "messages between two ranks take no algorithm"
+        return Levels(found.level0, RING, RING, "", refusal=refusal, why1=why)
     notes = [found.note] if found.note else []
-    early = _constructed(op.name, found, rules)
+    early, why = _constructed(op.name, found, rules)
     if early != found.level1 and given.get("level1") == found.level1:
         notes.append(f"HCCL_ALGO's level1:{found.level1} is none of {op.name}'s: {early} runs")
-    level1 = _adapted(op, shape, found, early, demand, rules, notes)
-    level2 = found.level2 if shape.superpods > 1 else ""
-    return Levels(found.level0, level1, early, level2, tuple(notes), refusal)
+    level1, adapted = _adapted(op, shape, found, early, demand, rules, notes)
+    level2, why2 = (found.level2, found.why2) if shape.superpods > 1 else ("", "")
+    said = tuple(notes)
+    return Levels(found.level0, level1, early, level2, said, refusal, adapted or why, why2)
 
 
 def _configured(
@@ -164,21 +171,25 @@ def _configured(
     communicator.
     """
     if shape.device == "310P3":
-        return _Configured(WHOLE_RING, RING, forced=True)
+        why = "HCCL joins all ranks of 310P3 in one ring"
+        return _Configured(WHOLE_RING, RING, forced=True, why1=why)
     is_flat = given.get("level0") == "null"
     level0 = "null" if is_flat else shape.links
     if shape.uneven_pods and not shape.uneven_servers:
         if op in rules.ahc_ops or not op:
-            word = given.get("level1", "")
-            return _Configured(level0, AHC, note=_ignored(word, AHC, "servers"))
+            note = _ignored(given.get("level1", ""), AHC, "servers")
+            why = "AHC joins superpods with different numbers of servers"
+            return _Configured(level0, AHC, note=note, why1=why)
         if rules.joins_exchange and op in ALL_TO_ALL and shape.device == "910_93":
             if not given.get("level0") and not given.get("level1"):
-                return _Configured(WHOLE_RING, RING, forced=True)
+                why = "superpods that differ make all ranks one ring"
+                return _Configured(WHOLE_RING, RING, forced=True, why1=why)
             return _set_by(op, mode, shape, given, level0, rules)
     if _is_one_ring(op, shape, rules) and not is_flat:
         sizes = "servers" if not shape.uneven_servers else "devices"
         note = _ignored(given.get("level1", ""), RING, sizes)
-        return _Configured(WHOLE_RING, RING, forced=True, note=note)
+        why = f"different numbers of {sizes} make all ranks one ring"
+        return _Configured(WHOLE_RING, RING, forced=True, note=note, why1=why)
     return _set_by(op, mode, shape, given, level0, rules)
 
 
@@ -207,15 +218,22 @@ def _set_by(
     """Return the algorithms of HCCL_ALGO, or the defaults."""
     word = given.get("level1", "")
     level2 = given.get("level2", "")
+    why2 = f"HCCL_ALGO asks for {level2}"
     if level2 not in (RING, HD, NHR, NB):
+        by_number = f"the default for {_why_by_number(shape.superpods, 'superpod')}"
+        why2 = f"{rules.level2} is the release's default" if rules.level2 else by_number
         level2 = rules.level2 or _by_number(shape.superpods)
     reason = _against(word, op, mode, shape, rules)
-    if word in _SET and not reason:
-        return _Configured(level0, word, level2)
+    if word in SETTABLE and not reason:
+        asked = f"HCCL_ALGO asks for {word}"
+        return _Configured(level0, word, level2, why1=asked, why2=why2)
     default = _by_number(shape.modules)
+    why1 = f"the default for {_why_by_number(shape.modules, 'server')}"
     if default == HD and shape.device == "910_93":
         default = NHR
-    return _Configured(level0, default, level2, shape.device == "910B", note=reason)
+        why1 += ", where 910_93 takes NHR in place of H-D_R"
+    is_automatic = shape.device == "910B"
+    return _Configured(level0, default, level2, is_automatic, note=reason, why1=why1, why2=why2)
 
 
 def _against(word: str, op: str, mode: Mode, shape: TopologyShape, rules: LevelRules) -> str:
@@ -231,14 +249,16 @@ def _against(word: str, op: str, mode: Mode, shape: TopologyShape, rules: LevelR
     return f"HCCL_ALGO's level1:{word} is none of {name} {why}: HCCL chooses as without it"
 
 
-def _constructed(op: str, found: _Configured, rules: LevelRules) -> str:
-    """Return the op's algorithm for the configured one, before it knows the call."""
+def _constructed(op: str, found: _Configured, rules: LevelRules) -> tuple[str, str]:
+    """Return the op's algorithm for the configured one, before it knows the call, and why."""
     if op not in _CONSTRUCTORS:
-        return found.level1
+        return found.level1, found.why1
     if op == "broadcast" and found.forced and rules.keeps_ring:
-        return RING
+        return RING, found.why1
     kept, otherwise = _CONSTRUCTORS[op]
-    return found.level1 if found.level1 in kept else otherwise
+    if found.level1 in kept:
+        return found.level1, found.why1
+    return otherwise, f"{op} takes {otherwise} in place of all but {', '.join(kept)}"
 
 
 def _adapted(
@@ -249,23 +269,24 @@ def _adapted(
     demand: SumDemand,
     rules: LevelRules,
     notes: list[str],
-) -> str:
-    """Return the op's algorithm once it knows the call."""
+) -> tuple[str, str]:
+    """Return the op's algorithm once it knows the call, and why where the call decides."""
+    why = ""
     several = shape.device == "910B" and not shape.single_mesh
     if several and found.automatic and op.mode is Mode.OP_BASE and op.name in rules.automatic:
         pays = _pays_to_pipeline(op, shape, found.level0, demand, rules)
         level1 = PIPELINE if pays else _cheapest(shape.modules)
+        why = _why_automatic(op, shape, level1, demand)
     if level1 == AHC and op.name in rules.ahc_ops and shape.device != "910A":
-        return _ahc_form(op.name, shape, found.level0, rules)
+        form = _ahc_form(op.name, shape, found.level0, rules)
+        return form, f"{found.why1}, and groups here have that form" if form == AHC_BROKE else why
     contexts = pipeline_contexts(op.name, shape, demand, rules)
     if level1 == PIPELINE and op.name in PIPELINE_MIN and contexts > shape.contexts:
         instead = NHR if op.name == "all_gather_v" else HD
-        notes.append(
-            f"the pipeline would take {contexts} FFTS contexts of {shape.contexts}: "
-            f"level1 becomes {instead}"
-        )
-        return instead
-    return level1
+        why = f"the pipeline would take {contexts} FFTS contexts of {shape.contexts}"
+        notes.append(f"{why}: level1 becomes {instead}")
+        return instead, why
+    return level1, why
 
 
 def _ahc_form(op: str, shape: TopologyShape, level0: str, rules: LevelRules) -> str:
@@ -291,6 +312,14 @@ def _by_number(groups: int) -> str:
     return HD if groups >= 8 or power else RING
 
 
+def _why_by_number(groups: int, noun: str) -> str:
+    """Return the reason for `_by_number`'s answer, which it follows clause by clause."""
+    some = f"{groups} {noun}" if groups == 1 else f"{groups} {noun}s"
+    if groups >= 8:
+        return f"{some}, 8 or more"
+    return f"{some}, a power of two" if _by_number(groups) == HD else f"{some}, fewer than 8"
+
+
 def pipeline_contexts(op: str, shape: TopologyShape, demand: SumDemand, rules: LevelRules) -> int:
     """Return the FFTS contexts of a pipeline; they do not depend on the data."""
     copies = 1 + shape.modules if op in ALL_TO_ALL else 1
@@ -306,22 +335,36 @@ def pipeline_contexts(op: str, shape: TopologyShape, demand: SumDemand, rules: L
 def _pays_to_pipeline(
     op: OpParam, shape: TopologyShape, level0: str, demand: SumDemand, rules: LevelRules
 ) -> bool:
-    lite, plain = PIPELINE_MIN[op.name]
-    least = lite if shape.rdma_lite else plain
-    slices = shape.modules * shape.devices if op.name == "all_reduce" else 1
+    least = pipeline_least(op, shape, demand)
     if level0 != "mesh" or shape.devices == 1 or (op.name == "all_reduce" and demand.aiv):
         return False
     if op.reduce is not None:
         if not demand.reducible or demand.deterministic == "strict":
             return False
-        if demand.deterministic == "true":
-            if not rules.fixed_pipelines:
-                return False
-            fixed = PIPELINE_MIN_FIXED[op.name]
-            least = fixed if op.name == "all_reduce" else max(least, fixed)
+        if demand.deterministic == "true" and not rules.fixed_pipelines:
+            return False
     if pipeline_contexts(op.name, shape, demand, rules) > shape.contexts:
         return False
-    return op.extent * op.unit >= least * slices
+    return op.extent * op.unit >= least
+
+
+def pipeline_least(op: OpParam, shape: TopologyShape, demand: SumDemand) -> int:
+    """Return the bytes from which a pipeline pays."""
+    lite, plain = PIPELINE_MIN[op.name]
+    least = lite if shape.rdma_lite else plain
+    if op.reduce is not None and demand.deterministic == "true" and op.name in PIPELINE_MIN_FIXED:
+        fixed = PIPELINE_MIN_FIXED[op.name]
+        least = fixed if op.name == "all_reduce" else max(least, fixed)
+    return least * (shape.modules * shape.devices if op.name == "all_reduce" else 1)
+
+
+def _why_automatic(op: OpParam, shape: TopologyShape, level1: str, demand: SumDemand) -> str:
+    """Return the reason for the pipeline, or for the cheapest by HCCL's formulas."""
+    size, least = op.extent * op.unit, pipeline_least(op, shape, demand)
+    if level1 == PIPELINE:
+        return f"{size} bytes are {least} or more, from which the pipeline pays"
+    below = f"; the pipeline pays from {least} bytes on" if size < least else ""
+    return f"the cheapest by HCCL's formulas for {shape.modules} servers{below}"
 
 
 def _cheapest(modules: int) -> str:

@@ -20,6 +20,7 @@ from hccl_py.plugins.executor import (
 from hccl_py.selection.advice import advice, warnings
 from hccl_py.selection.answer import Rejected, Selection
 from hccl_py.selection.hccl import HcclChoice
+from hccl_py.selection.levels import AHC, AHC_BROKE, SETTABLE
 from hccl_py.selection.rules import Rule
 from hccl_py.selection.rulesets import RULESETS
 from hccl_py.selection.sum_order import breaks_order
@@ -195,7 +196,52 @@ class _ExecutorSelector:
             costs=self.hccl.decision.costs,
             source=self.hccl.source,
             fidelity=self._fidelity(chosen, levels),
+            why_levels=self._why_levels(chosen),
+            overruled=(*self._ignored(chosen), *self._overruled(chosen)),
         )
+
+    def _why_levels(self, chosen: Registered) -> dict[str, str]:
+        """Return the reason for an executor's algorithm on each level."""
+        hccl, why, found = self.hccl.levels, self.hccl.why_levels, {}
+        for level, word in self.algorithm(chosen).items():
+            if self.forced.get(level) == word:
+                found[level] = "named with the executor"
+            elif hccl.get(level) == word and why.get(level):
+                found[level] = why[level]
+            elif level == "level0" and self.hccl.algorithm_names[level] == word:
+                found[level] = "HCCL_ALGO asks for it"
+            elif word == "NA":
+                found[level] = (
+                    f"{chosen.name} has no {level} of its own: it takes all ranks at once"
+                )
+            else:
+                words = ", ".join(chosen.choices[level])
+                found[level] = f"{chosen.name} has {words} on {level}, HCCL's rules name " + (
+                    hccl.get(level) or "none"
+                )
+        return found
+
+    def _ignored(self, chosen: Registered) -> list[str]:
+        """Return HCCL's warnings about HCCL_ALGO."""
+        said = (*self._warnings(chosen), *self.facts.levels.notes)
+        return [text for text in said if "HCCL_ALGO" in text]
+
+    def _overruled(self, chosen: Registered) -> Iterator[str]:
+        """Yield a sentence for each word of HCCL_ALGO that no warning names and that does not
+        count.
+        """
+        runs, why, said = self.algorithm(chosen), self._why_levels(chosen), self._ignored(chosen)
+        for level, word in self.facts.given:
+            asked = f"{level}:{word}"
+            if level not in ("level1", "level2") or word not in SETTABLE:
+                continue
+            joined = {runs.get(level), word} == {AHC, AHC_BROKE}  # two forms of one algorithm
+            if joined or runs.get(level) == word or any(asked in text for text in said):
+                continue
+            if level in runs:
+                yield f"HCCL_ALGO's {asked} is overruled: {runs[level]} runs, as {why[level]}"
+            else:
+                yield f"HCCL_ALGO's {asked} is overruled: {chosen.name} has no choice on {level}"
 
     def _warnings(self, chosen: Registered) -> Iterator[str]:
         return warnings(self.facts, self.config, self._levels(chosen)[0])

@@ -1,17 +1,25 @@
-"""The data sizes at which the choice of an executor changes."""
+"""The data sizes at which the choice of an executor changes, and the conditions that change it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from hccl_py.call.config import Config
+from hccl_py.call.op_param import OpParam
+from hccl_py.selection.hccl import HcclChoice
+from hccl_py.topology.topology import Topology
+
 
 class Choice(NamedTuple):
-    """The executor that runs, HCCL's (None where it refuses), and `is_same`: both do the same."""
+    """The executor that runs, HCCL's (None where it refuses), `is_same`: both do the same; and the
+    algorithm of each level that runs.
+    """
 
     executor: str
     hccl_executor: str | None
     is_same: bool = False
+    algorithm: tuple[tuple[str, str], ...] = ()
 
 
 class Span(NamedTuple):
@@ -35,6 +43,24 @@ def spans(points: Sequence[int], choice: Callable[[int], Choice]) -> list[Span]:
             found.append(Span(size, size, new))
         found[-1] = found[-1]._replace(last=high)
     return found
+
+
+def reason_of_change(below: OpParam, above: OpParam, topology: Topology, config: Config) -> str:
+    """Return the condition that lets HCCL's rules choose otherwise for the larger one of two calls
+    that differ in size; empty where the rules choose the same.
+    """
+    small, large = (HcclChoice(op, topology, config) for op in (below, above))
+    places = [small.rows.index(small.row), large.rows.index(large.row)]
+    if places[0] == places[1]:
+        different = small.levels.get("level1") != large.levels.get("level1")
+        return large.why_levels["level1"] if different else ""
+    if places[1] < places[0]:
+        began = next(c for c in large.row.when if not c.holds(small.facts))
+        if began.fact == "level1":
+            return f"level1 is {large.facts.level1}: {large.why_levels['level1']}"
+        return began.format_condition(large.facts)
+    ended = next(c for c in small.row.when if not c.holds(large.facts))
+    return f"{small.row.executor or 'a refusal'} {ended.format_condition(large.facts)}"
 
 
 def _changes(

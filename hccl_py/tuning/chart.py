@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import textwrap
 
 from hccl_py.trace.units import format_size, format_time
-from hccl_py.tuning.compare import Comparison
+from hccl_py.tuning.compare import Comparison, Row
 
 HEIGHT = 14
 MARGIN = 12
@@ -14,12 +15,15 @@ MARGIN = 12
 WIDEST_STEP = 9
 """Columns between two sizes."""
 
+NAMED = "abcdef"
+"""Letters of the candidates that come next; those that are slower have dots."""
+
 UNICODE, ASCII = tuple("●○·│└─"), tuple("*o.|+-")
 
 
 def chart(found: Comparison, width: int, *, unicode: bool = True) -> list[str]:
     """Return the lines of a chart that fits into so many columns: the winners, the choice of HCCL's
-    rules, and the others.
+    rules, a letter for each of those that come next, and the others; below it the names.
     """
     best, rules, other, side, corner, line = UNICODE if unicode else ASCII
     sizes = list(found.by_size)
@@ -30,18 +34,25 @@ def chart(found: Comparison, width: int, *, unicode: bool = True) -> list[str]:
     low, high = math.log(min(times)), math.log(max(times))
     grid = [[" "] * (step * len(sizes)) for _ in range(HEIGHT)]
 
-    def put(size: int, time_us: float, mark: str) -> None:
-        share = (math.log(time_us) - low) / (high - low) if high > low else 0.0
-        grid[round((HEIGHT - 1) * (1 - share))][sizes.index(size) * step + step // 2] = mark
+    def put(row: Row, mark: str) -> bool:
+        """Put a mark where none is; return True if it can be seen."""
+        share = (math.log(row.time_us) - low) / (high - low) if high > low else 0.0
+        cells = grid[round((HEIGHT - 1) * (1 - share))]
+        column = sizes.index(row.bytes) * step + step // 2
+        is_free = cells[column] == " "
+        cells[column] = mark if is_free else cells[column]
+        return is_free
 
     rows = [row for row in found.rows if row.time_us > 0]
-    for mark, chosen in (
-        (other, rows),
-        (rules, [row for row in rows if row.candidate.is_hccl]),
-        (best, [row for row in rows if row.is_winner]),
-    ):
-        for row in chosen:
-            put(row.bytes, row.time_us, mark)
+    for row in sorted(rows, key=lambda row: (not row.is_winner, not row.candidate.is_hccl)):
+        if row.is_winner or row.candidate.is_hccl:
+            put(row, best if row.is_winner else rules)
+    letters: dict[str, str] = {}
+    for name in _next_fastest(found):
+        letter = NAMED[len(letters)] if len(letters) < len(NAMED) else other
+        seen = [put(row, letter) for row in rows if row.candidate.name == name]
+        if any(seen) and letter != other:
+            letters[name] = letter
     lines = []
     for number, cells in enumerate(grid):
         share = 1 - number / (HEIGHT - 1)
@@ -52,7 +63,28 @@ def chart(found: Comparison, width: int, *, unicode: bool = True) -> list[str]:
     lines.append(
         " " * (MARGIN + 1) + f"{best} fastest  {rules} HCCL's rules, where slower  {other} others"
     )
+    lines += _legend(found, letters, width)
     return [text.rstrip() for text in lines]
+
+
+def _next_fastest(found: Comparison) -> list[str]:
+    """Return the names of all candidates, those first that are the fastest over their sizes."""
+    ratios: dict[str, list[float]] = {}
+    for row in found.rows:
+        if row.time_us > 0:
+            ratio = math.log(row.time_us / found.winners[row.bytes].time_us)
+            ratios.setdefault(row.candidate.name, []).append(ratio)
+    return sorted(ratios, key=lambda name: (sum(ratios[name]) / len(ratios[name]), name))
+
+
+def _legend(found: Comparison, letters: dict[str, str], width: int) -> list[str]:
+    """Return lines with the names of the fastest, and of those that have letters."""
+    best = dict.fromkeys(row.candidate.name for row in found.winners.values())
+    names = [f"fastest: {', '.join(best)}"]
+    names += [f"{letter} {name}" for name, letter in letters.items()]
+    return textwrap.wrap(
+        "; ".join(names), max(width - 2, 40), break_on_hyphens=False, break_long_words=False
+    )
 
 
 def _names(sizes: list[int], step: int) -> str:

@@ -7,6 +7,9 @@ A candidate has a limited effort, in seconds of a core (see `timing`); one that 
 some size has as much again for each size that it lacks. Omissions are listed. With a file there is
 no limit: every point is timed, and a comparison that was killed goes on.
 
+The choice of HCCL's rules is timed first. A large program whose busiest link alone needs longer
+cannot win: it is not simulated, unless every candidate is wanted.
+
 Without contention links carry any number of flows at once, which no machine can: a time below that
 of the program's busiest link counts as the link's.
 """
@@ -14,8 +17,9 @@ of the program's busiest link counts as the link's.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -33,9 +37,12 @@ from hccl_py.selection.select import select
 from hccl_py.topology.topology import Topology
 from hccl_py.trace.units import format_share, format_size
 from hccl_py.tuning.candidates import Candidate, candidates
-from hccl_py.tuning.points import Outcome, Point
+from hccl_py.tuning.points import BEATEN, Outcome, Point
 from hccl_py.tuning.recording import rounded_us
+from hccl_py.tuning.sweep import GRACE_S
 from hccl_py.tuning.timing import Outcomes, Progress, TimingJob, timed, timed_into, workers
+
+ENDED = "Ctrl-C came before."
 
 EFFORT_S = 1.0
 """Seconds of a core for all sizes of one candidate together."""
@@ -90,6 +97,8 @@ class Comparison:
     left_out: tuple[LeftOut, ...]
     notes: tuple[str, ...]
     spent_s: float
+    is_partial: bool = False
+    """True if Ctrl-C ended it before all candidates were tried."""
 
     @cached_property
     def by_size(self) -> dict[int, list[Row]]:
@@ -189,6 +198,7 @@ def compare(
     executors: Collection[str] = (),
     own: str | None = None,
     effort_s: float | None = EFFORT_S,
+    every: bool = False,
     out: PathLike | None = None,
     jobs: int | None = None,
     pool: Executor | None = None,
@@ -197,19 +207,24 @@ def compare(
     """Time every candidate of a point's call at every data size in bytes.
 
     `executors` names those that take part, by default all that suit; `own` is `module:Class` of the
-    current folder, which takes part beside them. `effort_s` is in seconds for
-    each candidate, None for any. `out` is a file of a sweep, .csv or .parquet: then every point is
-    timed, but those that it has. The work is done by `pool`, or by `jobs` processes, or by as many
-    as there are cores; with one job and no file in this process. `progress` is called with how many
-    candidates, or points of the file, are done, and of how many. Raises ParameterError for unknown
-    executors, NotSupportedError where nothing suits, and as `select` and `sweep`.
+    current folder, which takes part beside them. `effort_s` is in seconds for each candidate, None
+    for any. `every` times those that cannot win, too. `out` is a file of a sweep, .csv or .parquet:
+    then every point is timed, but those that it has. The work is done by `pool`, or by `jobs`
+    processes, or by as many as there are cores; with one job and no file in this process.
+    `progress` is called with how many candidates, or points of the file, are done, and of how many.
+    Ctrl-C ends it with what was timed by then, once the choice of HCCL's rules is. Raises
+    ParameterError for unknown executors, NotSupportedError where nothing suits, and as `select` and
+    `sweep`.
     """
     began = time.perf_counter()
     topology = point.call.topology()
     todo, notes = _planned(point, sorted(set(sizes)), topology, executors, own)
+    is_partial = False
     if out is None:
         with workers(jobs, pool) as workforce:
-            found = _tried(todo, effort_s, workforce, progress)
+            tried = _LimitedComparison(todo, effort_s, workforce, progress, every=every)
+            is_partial = not tried.run()
+        found = tried.found
     else:
         found, swept = timed_into(out, todo, jobs, pool, progress)
         notes += (
@@ -226,34 +241,105 @@ def compare(
     spent = time.perf_counter() - began
     ranked = _ranked(rows)
     op = ranked[0].point.call.param(topology.size)
-    return Comparison(point, op, topology, ranked, tuple(left), notes, spent)
+    return Comparison(point, op, topology, ranked, tuple(left), notes, spent, is_partial)
 
 
-def _tried(
-    todo: list[TimingJob], effort_s: float | None, pool: Executor | None, progress: Progress | None
-) -> list[Outcomes]:
-    """Time jobs with a limited effort, then the sizes that the fastest ones lack."""
-    found: list[Outcomes] = [[] for _ in todo]
-    for done, (number, outcomes) in enumerate(timed(todo, effort_s, pool), start=1):
-        found[number] = outcomes
-        if progress is not None:
-            progress(done, len(todo))
-    if effort_s is None:
-        return found
-    ranked = _ranked([row for at in zip(todo, found, strict=True) for row in _rows(*at)])
-    best = {row.candidate.name for row in ranked if row.is_winner}
-    lacking = [
-        (number, place)
-        for number, outcomes in enumerate(found)
-        if todo[number].candidate.name in best
-        for place, outcome in enumerate(outcomes)
-        if outcome is None or outcome.error is not None
-    ]
-    again = [todo[number].at(place) for number, place in lacking]
-    for which, (outcome,) in timed(again, 2 * effort_s, pool):
-        number, place = lacking[which]
-        found[number][place] = outcome
-    return found
+class _LimitedComparison:
+    """The jobs of a comparison with a limited effort, and the outcomes of each; `every` job is
+    wanted, or only those that can win.
+    """
+
+    def __init__(
+        self,
+        todo: list[TimingJob],
+        effort_s: float | None,
+        pool: Executor | None,
+        progress: Progress | None,
+        *,
+        every: bool,
+    ) -> None:
+        self._todo, self._effort_s, self._pool = todo, effort_s, pool
+        self._progress, self._every = progress, every
+        self.found: list[Outcomes] = [[None] * len(job.points) for job in todo]
+
+    def run(self) -> bool:
+        """Time the choices of HCCL's rules, all others, then the sizes that the fastest lack;
+        return False where Ctrl-C ended that.
+        """
+        chosen = [
+            (number, place)
+            for number, job in enumerate(self._todo)
+            for place, is_hccl in enumerate(job.is_hccl)
+            if is_hccl
+        ]
+        self._tell(0)
+        self._time(chosen, self._effort_s)
+        try:
+            with _ending_with_ctrl_c():
+                self._time_others(chosen)
+                if self._effort_s is not None:
+                    self._time(self._lacking(), 2 * self._effort_s)
+        except KeyboardInterrupt:
+            return False
+        return True
+
+    def _tell(self, done: int) -> None:
+        if self._progress is not None:
+            self._progress(done, len(self._todo))
+
+    def _time(self, places: list[tuple[int, int]], effort_s: float | None) -> None:
+        jobs = [self._todo[number].at(place) for number, place in places]
+        for which, (outcome,) in timed(jobs, effort_s, self._pool):
+            number, place = places[which]
+            self.found[number][place] = outcome
+
+    def _time_others(self, chosen: list[tuple[int, int]]) -> None:
+        """Time the points that HCCL's rules do not choose, up to the time that those take."""
+        limits = {} if self._every else self._limits(chosen)
+        done: list[set[int]] = [set() for _ in self._todo]
+        for number, place in chosen:
+            done[number].add(place)
+        jobs = [
+            job.without(places).to_beat(limits)
+            for job, places in zip(self._todo, done, strict=True)
+        ]
+        for count, (number, outcomes) in enumerate(timed(jobs, self._effort_s, self._pool), 1):
+            open_places = [p for p in range(len(self.found[number])) if p not in done[number]]
+            for place, outcome in zip(open_places, outcomes, strict=True):
+                self.found[number][place] = outcome
+            self._tell(count)
+
+    def _limits(self, chosen: list[tuple[int, int]]) -> dict[int, float]:
+        """Return the time of the choice of HCCL's rules at each size where it was timed."""
+        limits = {}
+        for number, place in chosen:
+            outcome = self.found[number][place]
+            if outcome is not None and outcome.error is None:
+                limits[self._todo[number].points[place].call.bytes] = outcome.time_us
+        return limits
+
+    def _lacking(self) -> list[tuple[int, int]]:
+        """Return the points of the fastest candidates that have no time, and might win."""
+        pairs = zip(self._todo, self.found, strict=True)
+        ranked = _ranked([row for at in pairs for row in _rows(*at)])
+        best = {row.candidate.name for row in ranked if row.is_winner}
+        return [
+            (number, place)
+            for number, outcomes in enumerate(self.found)
+            if self._todo[number].candidate.name in best
+            for place, outcome in enumerate(outcomes)
+            if outcome is None or outcome.error not in (None, BEATEN)
+        ]
+
+
+@contextmanager
+def _ending_with_ctrl_c() -> Iterator[None]:
+    """Raise KeyboardInterrupt where a pool breaks because Ctrl-C ended its workers first."""
+    try:
+        yield
+    except BrokenExecutor as error:
+        time.sleep(GRACE_S)
+        raise error
 
 
 def _planned(
@@ -331,8 +417,8 @@ def _rows(job: TimingJob, outcomes: Outcomes) -> list[Row]:
 def _left_out(job: TimingJob, outcomes: Outcomes) -> list[LeftOut]:
     """Return the sizes that have no time, and why."""
     done = [one for one in outcomes if one is not None]
-    is_timed = any(one.error is None for one in done)
-    spent = "The effort was spent." if is_timed else done[0].error or ""
+    is_timed = not done or any(one.error is None for one in done)
+    spent = ("The effort was spent." if done else ENDED) if is_timed else done[0].error or ""
     missing: dict[str, list[int]] = {}
     for point, outcome in zip(job.points, outcomes, strict=True):
         if outcome is None or outcome.error is not None:

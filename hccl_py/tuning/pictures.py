@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from hccl_py.documents.kind import FileKind
+from hccl_py.documents.plain_page import plain_page
 from hccl_py.errors import FileError, ParameterError
 from hccl_py.trace.units import format_size, format_time
 from hccl_py.tuning.compare import Comparison, Row
@@ -38,13 +39,6 @@ PNG = FileKind(
     mark=re.compile(rb"^\x89PNG.*hccl-py", re.S),
 )
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1c1c1c; --paper: #ffffff; --line: #d0d0d0; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e6e6; --paper: #16181c; --line: #3a3f47; }
-}
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; margin-bottom: 0; }
 svg { width: 100%; height: auto; color: var(--ink); }
 .table { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
@@ -79,14 +73,9 @@ def page(found: Comparison) -> str:
     svg = _drawn(found, "svg", INK, transparent=True).decode()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     svg = re.sub("<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    title, subtitle = html.escape(title_of(found)), html.escape(subtitle_of(found))
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n<title>{title}</title>\n'
-        '<meta name="generator" content="hccl-py">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<style>\n{_STYLE}\n</style></head>\n<body>\n<h1>{title}</h1>\n<p>{subtitle}</p>\n"
-        f"{svg}\n{_table(found)}\n{_notes(found)}</body></html>\n"
-    )
+    subtitle = html.escape(subtitle_of(found))
+    body = f"<p>{subtitle}</p>\n{svg}\n{_table(found)}\n{_notes(found)}"
+    return plain_page(title_of(found), body, _STYLE)
 
 
 def check_drawing() -> None:

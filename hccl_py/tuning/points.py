@@ -27,8 +27,15 @@ from hccl_py.program.program import Program
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator.bounds import MachineLimits
 from hccl_py.simulator.contended import simulate_contended
+from hccl_py.simulator.load import busiest_us
 from hccl_py.topology import Topology
-from hccl_py.tuning.recording import recorded, uncontended_us
+from hccl_py.tuning.recording import recorded, rounded_us, uncontended_us
+
+CHEAP_TASKS = 100_000
+"""Programs of so many tasks are timed even where they cannot win, so that curves are whole."""
+
+BEATEN = "Their busiest links alone need longer than the choice of HCCL's rules takes."
+"""The error of a candidate that cannot win."""
 
 _FOR_PEOPLE = {"cost": {"name", "sources", "uncertain", "measured"}}
 _OF_LINKS = {"alpha_us", "gbps", "ports"}
@@ -198,17 +205,21 @@ class Outcome(BaseModel):
 
 
 def evaluate(
-    point: Point, allowance: Allowance | None = None, shared_tasks: int | None = None
+    point: Point,
+    allowance: Allowance | None = None,
+    shared_tasks: int | None = None,
+    limit_us: float | None = None,
 ) -> Outcome:
     """Record and time one call.
 
     The outcome has the error where the call, its executor or the machine fails, and where it takes
     more than is allowed: instructions to record, which the allowance counts, or tasks to simulate
-    where links are shared. These are counts, so that outcomes do not depend on the machine.
+    where links are shared. These are counts, so that outcomes do not depend on the machine. A large
+    program whose busiest link needs more than `limit_us` is not simulated: its error is `BEATEN`.
     """
     allowance = allowance or Allowance()
     try:
-        return _timed(point, allowance, shared_tasks)
+        return _timed(point, allowance, shared_tasks, limit_us)
     except HcclError as error:
         message = " ".join(error.message.split())
     except MemoryError:
@@ -218,7 +229,9 @@ def evaluate(
     return Outcome(executor=point.executor or "", error=message)
 
 
-def _timed(point: Point, allowance: Allowance, shared_tasks: int | None) -> Outcome:
+def _timed(
+    point: Point, allowance: Allowance, shared_tasks: int | None, limit_us: float | None
+) -> Outcome:
     """Record, simulate and bound."""
     call, files = point.call, point.call.cluster.digests()
     topology = _topology(call.cluster, call.config, files)
@@ -226,6 +239,8 @@ def _timed(point: Point, allowance: Allowance, shared_tasks: int | None) -> Outc
     began = time.perf_counter()
     planner = Planner(topology, call.config, installed_executors(), GROUP_NAME, allowance=allowance)
     plan = recorded(planner, op, _executor(point.executor), point.levels)
+    if limit_us is not None and _is_beaten(point, plan.program, topology, limit_us):
+        raise NotSupportedError(BEATEN)
     simulating = time.perf_counter()
     simulated, busiest = _simulated(point, plan.program, topology, shared_tasks)
     ended = time.perf_counter()
@@ -262,6 +277,18 @@ def _simulated(
         count, limit = _format_count(program.task_count), _format_count(most_tasks)
         raise NotSupportedError(f"{count} tasks that share links are more than {limit}.")
     return simulate_contended(*given).total_us, 0.0
+
+
+def _is_beaten(point: Point, program: Program, topology: Topology, limit_us: float) -> bool:
+    """Return True if a large program takes longer than a limit, as its busiest link alone does.
+
+    Jitter may make a link faster than its rate: then no link says how long a program takes at
+    least.
+    """
+    if point.cost.jitter or program.task_count <= CHEAP_TASKS:
+        return False
+    least = busiest_us(program, topology, point.cost, Stragglers.parse(point.slow))
+    return rounded_us(least) > rounded_us(limit_us)
 
 
 def _executor(name: str | None) -> Any:

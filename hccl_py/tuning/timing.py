@@ -6,7 +6,7 @@ curve of a slow one is coarser and its range the same. The choice of HCCL's rule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from hccl_py.documents.disk import PathLike
 from hccl_py.orchestration.allowance import Allowance
 from hccl_py.tuning.candidates import Candidate
-from hccl_py.tuning.points import Outcome, Point, evaluate
+from hccl_py.tuning.points import BEATEN, Outcome, Point, evaluate
 from hccl_py.tuning.sweep import Sweep, processes, sweep
 
 INSTRUCTIONS_PER_S, SHARED_TASKS_PER_S = 50_000, 250_000
@@ -35,6 +35,8 @@ class TimingJob:
     candidate: Candidate
     points: tuple[Point, ...]
     is_hccl: tuple[bool, ...]
+    limits_us: tuple[float | None, ...] = ()
+    """The time at each point that a candidate has to beat; empty, or None: there is none."""
 
     @staticmethod
     def of(way: Sequence[tuple[Point, Candidate]]) -> TimingJob:
@@ -51,7 +53,23 @@ class TimingJob:
 
     def at(self, place: int) -> TimingJob:
         """Return the job of one of the points."""
-        return replace(self, points=(self.points[place],), is_hccl=(self.is_hccl[place],))
+        return replace(
+            self, points=(self.points[place],), is_hccl=(self.is_hccl[place],), limits_us=()
+        )
+
+    def without(self, places: Collection[int]) -> TimingJob:
+        """Return the job of all other points."""
+        kept = [place for place in range(len(self.points)) if place not in places]
+        return replace(
+            self,
+            points=tuple(self.points[place] for place in kept),
+            is_hccl=tuple(self.is_hccl[place] for place in kept),
+        )
+
+    def to_beat(self, limits_us: Mapping[int, float]) -> TimingJob:
+        """Return the job with a time to beat for each size in bytes that has one."""
+        found = tuple(limits_us.get(point.call.bytes) for point in self.points)
+        return replace(self, limits_us=found)
 
 
 def _spread(count: int) -> list[int]:
@@ -107,19 +125,20 @@ def _timed(job: TimingJob, effort_s: float | None) -> Outcomes:
     """
     found: Outcomes = []
     spent = 0.0
-    for point, is_hccl in zip(job.points, job.is_hccl, strict=True):
+    limits = job.limits_us or (None,) * len(job.points)
+    for point, is_hccl, limit_us in zip(job.points, job.is_hccl, limits, strict=True):
         if effort_s is not None and spent > effort_s and not is_hccl:
             break
         allowance, shared_tasks = Allowance(), None
         if effort_s is not None and not is_hccl:
             allowance = Allowance(int(effort_s / 2 * INSTRUCTIONS_PER_S))
             shared_tasks = int(effort_s * SHARED_TASKS_PER_S)
-        outcome = evaluate(point, allowance, shared_tasks)
+        outcome = evaluate(point, allowance, shared_tasks, limit_us)
         spent += allowance.spent / INSTRUCTIONS_PER_S
         if point.network == "contended":
             spent += outcome.tasks / SHARED_TASKS_PER_S
         found.append(outcome)
-        if not is_hccl and all(one is None or one.error is not None for one in found):
+        if not is_hccl and all(one.error not in (None, BEATEN) for one in found if one):
             break
     return found + [None] * (len(job.points) - len(found))
 

@@ -31,7 +31,7 @@ def test_every_command_takes_an_algorithm(ring: str, capfd: pytest.CaptureFixtur
     assert "receive, reduce, send" in capfd.readouterr().out
     assert run("run", ring, "-b", "1K", "-n", "1", "-w", "0") == 0
     assert "success" in capfd.readouterr().out
-    assert run("record", ring, "-b", "1K", "-o", "ring.json") == 0
+    assert run("record", ring, "-b", "1K", "--out", "ring.json") == 0
     assert "160 tasks, 4 channels" in capfd.readouterr().out
     assert run("check", "ring.json") == 0
 
@@ -76,7 +76,7 @@ def test_passes_repeat_at_large_sizes(ring: str, capfd: pytest.CaptureFixture[st
     assert "14 of the rounds were timed" in capfd.readouterr().out
     assert run("check", ring, "-b", "1T") == 0
     assert "131072 passes, of which 8 were verified" in capfd.readouterr().out
-    for command in (["record", ring, "-b", "1T", "-o", "x.json"], ["trace", ring, "-b", "1T"]):
+    for command in (["record", ring, "-b", "1T", "--out", "x.json"], ["trace", ring, "-b", "1T"]):
         assert run(*command) == 2
         assert "are written out" in capfd.readouterr().err
     assert run("simulate", ring, "-b", "1T", "--report") == 2

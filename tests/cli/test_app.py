@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hccl_py.cli import (
+    advise,
     check,
     compare,
     convert,
@@ -34,7 +35,7 @@ def test_every_command_has_its_file() -> None:
         m.__name__.rpartition(".")[2] for m in (run, trace, simulate, numerics, compare, explain)
     }
     files |= {m.__name__.rpartition(".")[2] for m in (fit, tuning, check, new, doctor, record)}
-    files |= {m.__name__.rpartition(".")[2] for m in (convert, export, view)} | {"list"}
+    files |= {m.__name__.rpartition(".")[2] for m in (convert, export, view, advise)} | {"list"}
     assert files == set(COMMANDS)
     assert callable(listing.command)
 

@@ -88,7 +88,7 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(
         return capsys.readouterr().err
 
     missing = str(tmp_path / "no" / "a.png")
-    for option, suffix in (("--png", "png"), ("--html", "html"), ("--save", "json")):
+    for option, suffix in (("--png", "png"), ("--html", "html"), ("--table", "json")):
         path = tmp_path / "no" / f"a.{suffix}"
         assert "cannot be written: there is no folder" in refused(option, str(path))
         path = tmp_path / f"folder.{suffix}"
@@ -101,8 +101,8 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(
     assert "Name a file that ends in .png." in refused("--png", str(tmp_path / "a.csv"))
     assert "Name a file that ends in .html or .htm." in refused("--html", str(tmp_path / "a.png"))
     (tmp_path / "no.json").write_text("{}")
-    assert "no.json: " in refused("--save", str(tmp_path / "no.json"))
-    slow = refused("--save", str(tmp_path / "table.json"), "--slow", "rank=1:2x")
+    assert "no.json: " in refused("--table", str(tmp_path / "no.json"))
+    slow = refused("--table", str(tmp_path / "table.json"), "--slow", "rank=1:2x")
     assert "Tuning tables are for machines without defects." in slow
     assert "A sweep is not written as 'a.png'." in refused("--out", missing)
     assert "--out times every point" in refused("--out", "a.csv", "--effort", "1")
@@ -146,7 +146,7 @@ def test_an_author_s_class_that_cannot_take_part(
     own = ("--executor", f"{author}:Right")
     assert "Right executes all_gather, not all_reduce." in refused("all_reduce", *own)
     assert f"{author} has no Wright" in refused("all_gather", "--executor", f"{author}:Wright")
-    for option, name in (("--save", "t.json"), ("--out", "t.csv")):
+    for option, name in (("--table", "t.json"), ("--out", "t.csv")):
         said = refused("all_gather", *own, option, name)
         assert f"{option} keeps executors by name, and {author}:Right is a class" in said
 

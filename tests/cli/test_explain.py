@@ -44,7 +44,10 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert document["ccl_buffer_bytes"] == 200 << 20
     assert (document["rounds"], document["tasks"]) == (1, 4 * 43)
-    assert document["ranges"] == []
+    assert document["why_levels"] == {
+        "level0": "the links of 4 devices in a server, which HCCL_ALGO does not change"
+    }
+    assert [(r["min_bytes"], r["max_bytes"]) for r in document["ranges"]] == [(1 << 10, 16 << 30)]
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
@@ -173,17 +176,19 @@ def test_memory_counts_buffers_and_scratch(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "transports"),
     [
-        ["batch_send_recv", "--ranks", "4"],
-        ["all_reduce", "--topology", "atlas-900-a3", "--ranks", "8", "-b", "64M"],
+        (["batch_send_recv", "--ranks", "4"], 2 * 2),  # two planes, each with both neighbours
+        (["all_reduce", "--topology", "atlas-900-a3", "--ranks", "8", "-b", "64M"], 2 * 2),
+        (["all_reduce", "--topology", "atlas-800-9000", "--servers", "2", "--devices", "8"], 9),
     ],
 )
-def test_links_of_several_planes_to_one_peer_are_one_transport(
-    call: list[str], capsys: pytest.CaptureFixture[str]
+def test_each_plane_has_links_of_its_own(
+    call: list[str], transports: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Four rings of 910A have two neighbours each, and a server's rank one in the other server."""
     document = explain_json(capsys, *call)
-    assert document["resources"][0]["transports"] == 2
+    assert document["resources"][0]["transports"] == transports
     assert document["unused"] == []
 
 

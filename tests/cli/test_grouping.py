@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from hccl_py.cli.errors import PipeClosedError
-from hccl_py.cli.grouping import CallCommand, changed, grouped, only
+from hccl_py.cli.grouping import CallCommand, changed, grouped, only, without
 from hccl_py.cli.streams import say
 
 IN_PLACE = typer.Option("--in-place")
@@ -114,3 +114,22 @@ def test_what_is_wrong_names_the_command() -> None:
     said = output(everything, "all", "--cont", "3")
     assert " go " in said.splitlines()[0]
     assert "--cont" in said
+
+
+def test_options_that_are_left_out_or_hidden() -> None:
+    def some(call: Annotated[Call, without("count", hidden=("in_place",))]) -> None:
+        everything(call)
+
+    assert output(some, "all", "--in-place", "slot") == "all 3 None slot False\n"
+    assert "No such option" in output(some, "all", "--count", "4")
+    assert "--in-place" not in output(some, "--help")
+
+
+def test_help_has_panels() -> None:
+    app = typer.Typer(rich_markup_mode=None)  # as the command line has it
+    app.command(cls=CallCommand)(grouped(everything))
+    lines = CliRunner().invoke(app, ["--help"]).output.splitlines()
+    heads = [line.removesuffix(":") for line in lines if line[:1].isalpha() and line[-1:] == ":"]
+    assert heads == ["Arguments", "Options", "Data", "Executor and settings of HCCL", "Output"]
+    place = lines.index("Data:")
+    assert lines[place + 1].split()[0] == "--in-place"

@@ -175,6 +175,12 @@ def test_no_bar_is_drawn_into_a_file(
         clock.now = 20.0
         bar.advance()
     assert file.getvalue() == ""
+    with Bar("points", 4, notices=True) as bar:
+        clock.now += 5.0
+        bar.advance_to(1, 4)
+        clock.now += 6.0
+        bar.advance_to(3, 4)
+    assert file.getvalue() == "points: 3 of 4 after 11 s\n"
 
 
 def test_work_that_ends_soon_is_not_told(

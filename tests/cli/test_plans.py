@@ -30,7 +30,7 @@ def test_every_command_takes_a_plan(plan: str, capfd: pytest.CaptureFixture[str]
     assert [row["bytes"] for row in rows] == [1 << 16, 1 << 18, 1 << 20]
     assert run("trace", plan, "-b", "1K") == 0
     assert "reduce packets, send" in capfd.readouterr().out
-    assert run("record", plan, "-b", "1K", "-o", "kept.json") == 0
+    assert run("record", plan, "-b", "1K", "--out", "kept.json") == 0
     assert "36 tasks, 1 channel" in capfd.readouterr().out
     assert run("convert", plan, "kept.npz", "-b", "1K") == 0
     assert capfd.readouterr().out == "kept.npz: all_reduce, 2 ranks, 36 tasks\n"

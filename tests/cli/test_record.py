@@ -34,7 +34,7 @@ def test_a_program_is_kept_and_taken_up_again(
 ) -> None:
     for name in ("ring.json", "ring.npz"):
         kept = str(tmp_path / name)
-        assert run("record", RING, "--ranks", "4", "-b", "64K", "-o", kept) == 0
+        assert run("record", RING, "--ranks", "4", "-b", "64K", "--out", kept) == 0
         assert "104 tasks, 4 channels" in capfd.readouterr().out
         assert run("check", kept) == 0
         assert "ring." in capfd.readouterr().out
@@ -77,7 +77,7 @@ def test_findings_end_with_status_1(tmp_path: Path, capfd: pytest.CaptureFixture
     (finding,) = report["findings"]
     assert finding["class"] == "WRONG_ADDRESS"
     assert finding["source"].endswith("kernel.cc:37")
-    assert run("record", folder, "--ranks", "8", "-o", str(tmp_path / "x.json")) == 1
+    assert run("record", folder, "--ranks", "8", "--out", str(tmp_path / "x.json")) == 1
     assert "WRONG_ADDRESS (1 error)" in capfd.readouterr().out
     assert not (tmp_path / "x.json").exists()
     assert run("simulate", folder, "--ranks", "8") == 2
@@ -96,7 +96,7 @@ def test_findings_end_with_status_1(tmp_path: Path, capfd: pytest.CaptureFixture
         (("simulate", RING, "--executor", "X"), "--executor does not go with a custom op in C++"),
         (("record", "{empty}/gone"), "there is no file or folder"),
         (("record", RING, "--buffsize", "0"), "Invalid value for '--buffsize': "),
-        (("record", RING, "-o", "x.txt"), "-o 'x.txt' is no name of a program file"),
+        (("record", RING, "--out", "x.txt"), "--out 'x.txt' is no name of a program file"),
         (("explain", RING), "explain takes an op, and"),
     ],
 )

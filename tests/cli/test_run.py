@@ -62,6 +62,7 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
         "clock": "wall",
         "iters": 2,
         "warmup_iters": 5,
+        "overruled": [],
     }
     assert row["bytes"] == 1000
     assert row["count"] == 500
@@ -287,3 +288,10 @@ def test_compiling_is_announced_once(tmp_path: Path) -> None:
         assert json.loads(done.stdout)["simulated_us"] > 0
         noted.append("note: compiling" in done.stderr)
     assert noted == [True, False]
+
+
+def test_iterations_that_take_hours_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "all_gather", "-n", "9" * 20]) == 2
+    err = capsys.readouterr().err
+    assert "iterations take 2.78e+11 hours at least" in err
+    assert "Give -n and -w 360000000 together at most" in err

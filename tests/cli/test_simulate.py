@@ -81,6 +81,11 @@ def test_the_document(capsys: pytest.CaptureFixture[str]) -> None:
             "outside": [],
         },
         "overruns": 0,
+        "why_levels": {
+            "level0": "AllReduceComm has no level0 of its own: it takes all ranks at once",
+            "level1": "HCCL_ALGO asks for ring",
+        },
+        "overruled": [],
         "algbw_gbps": (1 << 16) / total * 1e-3,
         "busbw_gbps": (1 << 16) / total * 1e-3 * 6 / 4,
         "lower_bound_us": bound.time_us,

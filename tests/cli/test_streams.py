@@ -108,7 +108,7 @@ def document(kind: str, folder: Path) -> Any:
         return json.loads(to_json(recorded("AllGatherComm", op_of("all_gather"), 2)))
     if kind == "tuning":
         saved = folder / "tuning.json"
-        assert main([*QUICK, "--ranks", "2", "--save", str(saved)]) == 0
+        assert main([*QUICK, "--ranks", "2", "--table", str(saved)]) == 0
         return json.loads(saved.read_text())
     tables = {"servers": SERVERS, "groups": GROUPS, "levels": LEVELS}
     return {"cost": COST, "network": NETWORK, "counts": ["x"], **tables}[kind]

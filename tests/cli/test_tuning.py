@@ -177,8 +177,26 @@ def test_compare_saves_its_winners_and_adds_to_what_is_there(
     path = tmp_path / "tuned.json"
     names = "AllReduceRing,AllReduceDoubling"
     for size in ("1K", "1M"):
-        options = ("-b", size, "--executors", names, "--jobs", "1", "--save", str(path), "--json")
+        options = ("-b", size, "--executors", names, "--jobs", "1", "--table", str(path), "--json")
         assert main(["compare", *CALL, *options]) == 0
     [entry] = TuningTable.read(path).entries
     assert [winner.sample.bytes for winner in entry.winners] == [1 << 10, 1 << 20]
     capsys.readouterr()
+
+
+def test_tuning_makes_a_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    made, saved = str(tmp_path / "made.json"), str(tmp_path / "saved.json")
+    sizes = ["-b", "1K", "-e", "16K", "--jobs", "1"]
+    names = ["--executors", "AllReduceRing,AllReduceDoubling"]
+    operands = ["--servers", "2", "--devices", "2"]
+    assert main(["tuning", made, "--op", "all_reduce", *operands, *sizes, *names, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["entries"] == 1
+    assert [s["bytes"] for r in document["ranges"] for s in r["samples"]] == [1024, 4096, 16384]
+    assert main(["compare", *CALL, *sizes, *names, "--table", saved]) == 0
+    assert TuningTable.read(made) == TuningTable.read(saved)
+
+
+def test_options_of_times_need_an_op(capsys: pytest.CaptureFixture[str], file: str) -> None:
+    assert main(["tuning", file, "-b", "4K"]) == 2
+    assert "Add --op" in capsys.readouterr().err

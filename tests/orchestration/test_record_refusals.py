@@ -302,3 +302,21 @@ def test_a_loop_without_an_end_is_found_with_its_line(monkeypatch: pytest.Monkey
     with pytest.raises(TooManyTasksError):
         verify_executor(Sees())
     assert len(began) == 1  # of all cases of a sweep
+
+
+def test_very_many_rounds_are_refused_after_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Rounds(MeshAuthor):
+        def resources(self, op: Any, rank: Any) -> ResourceRequest:
+            return ResourceRequest(max_count=1)
+
+        def orchestrate(self, op: Any, rank: Any) -> None:
+            rank.main.compute(1)
+            rank.main.compute(1)
+
+    monkeypatch.setattr(recorder, "MOST_TASKS", 1000)
+    assert recorded(Rounds, op_of("all_gather", 500)).rounds == 500
+    with pytest.raises(TooManyTasksError) as caught:
+        recorded(Rounds, op_of("all_gather", 1_800_000))
+    message = caught.value.message
+    assert "1800000 rounds of 2 tasks a rank are more than 1000 tasks" in message
+    assert "about 0.01 hours" in message

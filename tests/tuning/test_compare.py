@@ -13,8 +13,8 @@ import pytest
 from hccl_py.call.config import Config
 from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.simulator import CostModel
-from hccl_py.tuning.compare import Comparison, compare
-from hccl_py.tuning.points import evaluate
+from hccl_py.tuning.compare import ENDED, Comparison, compare
+from hccl_py.tuning.points import BEATEN, evaluate
 from tests.tuning.evaluations import point
 
 COST = CostModel.of("study")
@@ -182,4 +182,44 @@ def test_refusals_of_hccl_are_told() -> None:
 def test_progress_is_told() -> None:
     told: list[tuple[int, int]] = []
     compared("barrier", 0, progress=lambda done, of: told.append((done, of)))
-    assert [done for done, _ in told] == list(range(1, told[0][1] + 1))
+    assert [done for done, _ in told] == list(range(told[0][1] + 1))
+
+
+FAR = {"topology": "atlas-900-a3", "servers": 16, "devices": 16, "ranks": None}
+"""256 ranks: programs of these are large."""
+
+
+def test_what_cannot_win_is_not_simulated() -> None:
+    """A flat ring sends everything over the links between servers, as its busiest one says."""
+    large = point(0, "all_reduce", **FAR)
+    names = ("AllReduceFastDoubleRingFor91093Executor", "AllReduceRing")
+    pruned, whole = (
+        compare(large, [1 << 26], executors=names, jobs=1, every=every) for every in (False, True)
+    )
+    assert pruned.left_out
+    assert {one.reason for one in pruned.left_out} == {BEATEN}
+    kept = {row.candidate.name: row.time_us for row in pruned.rows}
+    times = {row.candidate.name: row.time_us for row in whole.rows}
+    hccl = next(row.time_us for row in whole.rows if row.candidate.is_hccl)
+    assert kept == {name: times[name] for name in kept}
+    assert all(times[one.candidate.name] > hccl for one in pruned.left_out)
+    assert pruned.winners[1 << 26].candidate == whole.winners[1 << 26].candidate
+
+
+def test_ctrl_c_keeps_what_was_timed() -> None:
+    def stopped(done: int, of: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    found = compared("all_reduce", 1 << 10, 1 << 20, progress=stopped)
+    assert found.is_partial
+    assert set(found.hccl) == {1 << 10, 1 << 20}
+    assert ENDED in {one.reason for one in found.left_out}
+
+
+def test_ctrl_c_before_anything_was_timed_ends_all() -> None:
+    def stopped(done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compared("all_reduce", 1 << 10, progress=stopped)

@@ -49,11 +49,17 @@ def test_without_matplotlib(found: Comparison, monkeypatch: pytest.MonkeyPatch) 
 def test_a_chart_fits_and_shows_all(found: Comparison, width: int) -> None:
     lines = chart(found, width, unicode=False)
     assert all(line.isascii() for line in lines)
-    assert max(map(len, lines[:-3])) <= max(width, 20)
-    marks = "".join(lines[:-3])
+    end = next(number for number, line in enumerate(lines) if line.endswith(". others"))
+    assert max(map(len, lines[: end - 2])) <= max(width, 20)
+    marks = "".join(line.partition("|")[2] for line in lines[: end - 2])
     assert marks.count("*") == 3
     assert marks.count("o") <= 3
-    assert "." in marks
+    legend = " ".join(lines[end + 1 :])
+    names = {row.candidate.name for row in found.rows}
+    lettered = dict(part.split(" ", 1) for part in legend.split("; ")[1:])
+    assert set(marks) - set("*o. ") <= set(lettered)
+    assert set(lettered.values()) <= names
+    assert all(row.candidate.name in legend for row in found.winners.values())
 
 
 def test_a_chart_of_one_size() -> None:
