@@ -54,7 +54,8 @@ def scene_of(
     """
     if timeline is None and program.task_count > MOST_TASKS:
         part = _part(program, topology, cost, network, slow, around)
-        return _scene(program, part, title, facts, "model", stream_names)
+        scene = _scene(program, part, title, facts, "model", stream_names)
+        return replace(scene, topology=topology)
     if timeline is None:
         timeline = _timed(program, topology, cost, network, slow)
     timeline, total = _ended(timeline)
@@ -67,6 +68,7 @@ def scene_of(
     has_path = clock == "model" and not len(program.linked.stuck)
     return replace(
         scene,
+        topology=topology,
         critical=_critical(timeline, bar_of, is_shown=has_path),
         links=link_load(timeline, reached, total),
         memory=memory,
@@ -91,6 +93,7 @@ def _scene(
     bars = bars_of(tasks, order, lanes, times, shown.partner, shown.state, notify)
     return Scene(
         program=shown.program,
+        topology=None,
         title=title or program.op.name,
         facts=tuple(facts),
         clock=clock,
