@@ -114,6 +114,8 @@ class FilmFrame:
         (ax, ay), (bx, by) = self.at[source], self.at[target]
         dx, dy = bx - ax, by - ay
         middle = (ax + bx) / 2, (ay + by) / 2
+        if self.steps.seats.kind != "ring" and abs(dy) < 1:
+            return self._bow(ax, bx, ay)
         if self.steps.seats.kind == "ring":
             cx, cy = self.width / 2, self.height / 2
             pull = 0.28 if hypot(dx, dy) > 0.45 * min(cx, cy) else 0.05
@@ -121,11 +123,17 @@ class FilmFrame:
                 middle[0] * (1 - pull) + cx * pull - dy * 0.07,
                 middle[1] * (1 - pull) + cy * pull + dx * 0.07,
             )
-        elif abs(dy) < 1:
-            control = middle[0], ay + (-1 if dx > 0 else 1) * abs(dx) * 0.28
         else:
             control = middle[0] - dy * 0.16, middle[1] + dx * 0.16
         return self._edge(self.at[source], control), control, self._edge(self.at[target], control)
+
+    def _bow(self, begin: float, end: float, y: float) -> tuple[Point, Point, Point]:
+        """Return a curve between cards of a row: above them to the right, below to the left."""
+        way = 1 if end > begin else -1
+        edge = y - way * (self.card[1] / 2 + 2)
+        rise = min(abs(end - begin) * 0.3, self.card[1] * 1.2) + 3
+        begin, end = begin + way * self.card[0] * 0.2, end - way * self.card[0] * 0.2
+        return (begin, edge), ((begin + end) / 2, edge - way * rise), (end, edge)
 
     def _edge(self, at: Point, to: Point) -> Point:
         """Return the point at which a line from a node leaves its card."""

@@ -74,6 +74,7 @@ def scene_of(
         memory=memory,
         memory_left_out=why,
         findings=_findings(program, scene.lanes, report),
+        is_verified=report is not None,
     )
 
 
@@ -115,6 +116,7 @@ def _scene(
         memory=None,
         memory_left_out="What memory holds depends on ranks that are not shown.",
         findings=(),
+        is_verified=False,
     )
 
 

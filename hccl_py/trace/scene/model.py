@@ -264,6 +264,7 @@ class Scene:
     memory: MemoryStates | None
     memory_left_out: str
     findings: tuple[SceneFinding, ...]
+    is_verified: bool
 
     @cached_property
     def groups(self) -> list[tuple[int, ...]]:
