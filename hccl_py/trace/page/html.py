@@ -1,8 +1,9 @@
 """One HTML file that needs nothing else: no server, no network, no other file.
 
 Nothing that comes from a program is markup or script: it is base64 in data blocks, and the script
-makes text nodes of it; in the film strip, which is there without script, its texts are escaped. The Content-Security-Policy allows the page's own scripts and style by their
-hashes and nothing else, so that even a defect here could load and run nothing.
+makes text nodes of it; in the film strip, which needs no script, its texts are escaped. The
+Content-Security-Policy allows the page's own script and style by their hashes and nothing else, so
+that even a defect here could load and run nothing.
 """
 
 from __future__ import annotations

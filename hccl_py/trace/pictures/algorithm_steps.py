@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from hccl_py.call.ops import OPS
 from hccl_py.enums import RDMA_WRITES, READS, REDUCES, WRITES
 from hccl_py.errors import ParameterError
 from hccl_py.printable import one_line
@@ -161,7 +162,7 @@ def algorithm_steps(
 
 def _flow(program: Program) -> Flow | None:
     """Return the flow of a program that is small enough to follow."""
-    if program.ranks > MAX_RANKS:
+    if program.ranks > MAX_RANKS or program.op.name not in OPS:
         return None
     try:
         return flow_of(program)
