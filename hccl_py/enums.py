@@ -16,6 +16,7 @@ __all__ = [
     "POST",
     "RDMA_WRITES",
     "READS",
+    "REDUCES",
     "WAIT",
     "WRITES",
     "Buffer",
@@ -269,7 +270,7 @@ class TaskKind(IntEnum):
     @property
     def reduces(self) -> bool:
         """True if the task adds to its destination."""
-        return self in _REDUCING
+        return self in REDUCES
 
     @property
     def is_atomic(self) -> bool:
@@ -290,7 +291,7 @@ class TaskKind(IntEnum):
         return self in READS
 
 
-_REDUCING = (
+REDUCES = (
     TaskKind.REDUCE,
     TaskKind.READ_REDUCE,
     TaskKind.WRITE_REDUCE,

@@ -91,8 +91,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("", "simulate", "torch", "verify"),
     ("__main__", "cli"),
 )
-# The one import upwards, and late: `Program.save` asks the leaf that knows files.
-DOORS = {("hccl_py.program.program", "hccl_py.formats")}
+# The imports upwards, and late: `Program.save` asks the leaf that knows files, and what notebooks
+# show of programs, timelines and topologies begins with pictures.
+DOORS = {("hccl_py.program.program", "hccl_py.formats")} | {
+    (f"hccl_py.{name}", "hccl_py.trace.notebook")
+    for name in ("program.page", "simulator.page", "topology.topology")
+}
 
 MACHINE_PATH = re.compile(r"(?<![\w.<])/(?:home|root|tmp|work)\b")
 REGISTRY = re.compile(r"pypi\.(?:org|\w+\.edu)|pythonhosted\.|registry\.npm|index[-_]url")

@@ -49,7 +49,7 @@ class TraceFiles:
         str | None, option("--against", "PROGRAM", "In the page, beside the program in this file.")
     ] = None
     svg: Annotated[
-        str | None, option("--svg", "FILE", "Write a picture of a small algorithm's steps.")
+        str | None, option("--svg", "FILE", "Write a picture of the algorithm's steps.")
     ] = None
     perfetto: Annotated[
         str | None, option("--perfetto", "FILE", "Write a .pftrace file for ui.perfetto.dev.")
@@ -130,7 +130,7 @@ def command(
             around = () if views.rank is None else (views.rank,)
             scene = scene_of_plan(request, plan, used, around)
         if files.wanted:
-            write_files(files, call, model, scene, request.topology)
+            write_files(files, call, model, scene)
         if output.json:
             _print_document(request, plan, used)
             return None

@@ -37,7 +37,6 @@ from hccl_py.verifier import Severity, verify_program
 
 if TYPE_CHECKING:
     from hccl_py.cli.trace import TraceFiles, Views
-    from hccl_py.topology import Topology
 
 _SHORTEST_US = 1e-6
 
@@ -231,9 +230,7 @@ def check_files(files: TraceFiles) -> None:
         )
 
 
-def write_files(
-    files: TraceFiles, call: ProgramOptions, model: TimeModel, scene: Scene, topology: Topology
-) -> None:
+def write_files(files: TraceFiles, call: ProgramOptions, model: TimeModel, scene: Scene) -> None:
     """Write the files that are asked for of the scene that the options make."""
     from hccl_py.trace.page import write_page
 
@@ -243,14 +240,15 @@ def write_files(
             scenes.append(_other_scene(files.against, call, model))
         write_page(files.html, scenes)
     if files.svg is not None:
-        _write_picture(files.svg, scene, topology)
+        _write_picture(files.svg, scene)
     _write_traces(files, scene)
 
 
-def _write_picture(path: str, scene: Scene, topology: Topology) -> None:
-    from hccl_py.trace.pictures import draw_steps
+def _write_picture(path: str, scene: Scene) -> None:
+    from hccl_py.trace.pictures.algorithm_steps import steps_of_scene
+    from hccl_py.trace.pictures.film import draw_film
 
-    picture = draw_steps(scene.program, scene.title, topology)
+    picture = draw_film(steps_of_scene(scene), scene.title)
     with replacing(path, _PICTURE) as part:
         part.write_text(picture, "utf-8")
 

@@ -38,6 +38,10 @@ class Plan:
     selection: Selection
     program: Program
 
+    def _repr_html_(self) -> str:
+        """Return the steps of its program as a picture, and a table, for notebooks."""
+        return self.program._repr_html_()
+
 
 class ExecutorChooser(Protocol):
     """Chooses the executor of a call in place of HCCL's rules: by cost, or from a tuning table."""

@@ -1,4 +1,4 @@
-"""A program for notebooks: what it is and how large, as a table."""
+"""A program for notebooks: its steps as a film strip, its kind and size as a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ if TYPE_CHECKING:
 
 
 def program_html(program: Program) -> str:
-    """Return a program as an HTML table; sizes of buffers are those of the rank with most."""
+    """Return the steps of a program as a picture, and a table; sizes of buffers are those of the
+    rank with most.
+    """
+    from hccl_py.trace.notebook import program_film
+
     op = program.op
     sizes = program.buffer_sizes.max(axis=0, initial=0).tolist()
     buffers = [f"{name} {size}" for name, size in zip(program.buffers, sizes, strict=True)]
@@ -25,4 +29,4 @@ def program_html(program: Program) -> str:
         "bytes of a rank": ", ".join(buffers),
     }
     cells = (f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows.items())
-    return f"<table>{''.join(cells)}</table>"
+    return f"{program_film(program)}<table>{''.join(cells)}</table>"

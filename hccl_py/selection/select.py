@@ -215,10 +215,9 @@ class _ExecutorSelector:
                     f"{chosen.name} has no {level} of its own: it takes all ranks at once"
                 )
             else:
-                words = ", ".join(chosen.choices[level])
-                found[level] = f"{chosen.name} has {words} on {level}, HCCL's rules name " + (
-                    hccl.get(level) or "none"
-                )
+                own = f"{chosen.name} has {', '.join(chosen.choices[level])} on {level}"
+                named = hccl.get(level)
+                found[level] = f"{own}, HCCL's rules name {named}" if named else own
         return found
 
     def _ignored(self, chosen: Registered) -> list[str]:

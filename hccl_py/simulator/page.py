@@ -20,8 +20,10 @@ WIDTH, HEIGHT = 300, 10
 
 def timeline_html(timeline: Timeline) -> str:
     """Return a timeline as HTML: the total, a picture, and per rank the µs that its streams are
-    busy, wait and are idle on average, with a bar of the first.
+    busy, wait and are idle on average, with a bar of the first. Its steps come first.
     """
+    from hccl_py.trace.notebook import timeline_film
+
     program, total = timeline.program, timeline.total_us
     times = timeline.usage().of_ranks()[:SHOWN].tolist()
     rows = "".join(_row(rank, three, total) for rank, three in enumerate(times))
@@ -30,7 +32,8 @@ def timeline_html(timeline: Timeline) -> str:
     title = escape(f"{program.op.name}: {total:.2f} µs of model time")
     names = ("rank", "busy µs", "waiting µs", "idle µs", "busy")
     heads = "".join(f"<th>{name}</th>" for name in names)
-    picture, table = timeline_svg(timeline), f"<table><tr>{heads}</tr>{rows}</table>"
+    picture = timeline_film(timeline) + timeline_svg(timeline)
+    table = f"<table><tr>{heads}</tr>{rows}</table>"
     return f"<div><p><b>{title}</b></p>{picture}{table}{more}</div>"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -312,6 +313,12 @@ class Topology:
         pods = f", superpods={self.superpods}" if len(self.superpods) > 1 else ""
         network = f"{self.network.name!r}, " if self.network else ""
         return f"Topology({network}{self.product.name}, servers={self.servers}{pods})"
+
+    def _repr_html_(self) -> str:
+        """Return its servers and ranks as a picture, for notebooks."""
+        from hccl_py.trace.notebook import topology_picture
+
+        return f"<div><p>{escape(self.description)}</p>{topology_picture(self)}</div>"
 
     @property
     def description(self) -> str:

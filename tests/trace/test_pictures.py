@@ -15,10 +15,10 @@ from hccl_py.errors import ParameterError
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
 from hccl_py.trace.pictures import draw_steps
-from hccl_py.trace.pictures.captions import caption, label
-from hccl_py.trace.pictures.flow import Flow, PictureMove, flow_of
+from hccl_py.trace.pictures.algorithm_steps import algorithm_steps
+from hccl_py.trace.pictures.captions import label
+from hccl_py.trace.pictures.flow import Flow, flow_of
 from hccl_py.trace.pictures.input_chunks import InputChunk
-from hccl_py.trace.pictures.stars import rows_of, stars_of
 from tests.recording import op_of, recorded
 from tests.suited import SuitedCall, suited
 
@@ -41,8 +41,8 @@ def test_ring_all_gather_passes_slots_on(ranks: int) -> None:
     assert carried(found) == [
         {(r, (r + 1) % ranks, str((r - s) % ranks)) for r in range(ranks)} for s in range(ranks - 1)
     ]
-    assert [caption(band) for band in found.bands] == [
-        [f"all-gather {s + 1}/{ranks - 1}"] for s in range(ranks - 1)
+    assert [band.labels for band in found.bands] == [
+        (f"all-gather {s + 1}/{ranks - 1}",) for s in range(ranks - 1)
     ]
 
 
@@ -63,7 +63,7 @@ def test_ring_all_reduce_adds_one_contribution_a_step(ranks: int) -> None:
 def test_ranks_that_could_begin_a_step_earlier_do_it_with_the_others() -> None:
     servers = topology_of(servers=5, devices=1)
     found = flow("AllReduceRingExecutor", "all_reduce", 128, servers, "H-D_R")
-    assert [" ".join(caption(band)) for band in found.bands] == [
+    assert [" ".join(band.labels) for band in found.bands] == [
         "pairs reduce",
         *("halving 1/2", "halving 2/2"),
         *("doubling 1/2", "doubling 2/2"),
@@ -71,9 +71,10 @@ def test_ranks_that_could_begin_a_step_earlier_do_it_with_the_others() -> None:
     ]
 
 
-def test_bands_with_several_labels_name_what_they_have_in_common() -> None:
-    found = flow("ScatterCommExecutor", "scatter", 32, 4, "ring")
-    assert [caption(band) for band in found.bands] == [["scatter 1/3"], ["scatter"], ["scatter"]]
+def test_steps_with_several_labels_name_what_they_have_in_common() -> None:
+    op = replace(op_of("scatter", 32), level1="ring")
+    found = algorithm_steps(recorded("ScatterCommExecutor", op, 4))
+    assert [step.label for step in found.steps] == ["scatter 1/3", "scatter", "scatter"]
 
 
 def test_chunks_of_all_to_all_are_numbered_by_receiver() -> None:
@@ -97,9 +98,10 @@ def test_halves_that_go_different_ways_are_chunks() -> None:
 def test_local_reductions_are_said() -> None:
     found = flow_of(recorded("ReduceScatterDeterExecutor", op_of("reduce_scatter", 32), 5))
     assert found.bands[-1].adds == (0, 1, 2, 3, 4)
-    assert "then local reduce" in draw_steps(
-        recorded("ReduceScatterDeterExecutor", op_of("reduce_scatter", 32), 5), "Deter"
-    )
+    steps = algorithm_steps(
+        recorded("ReduceScatterDeterExecutor", op_of("reduce_scatter", 32), 5)
+    ).steps
+    assert steps[-1].said.endswith("the receiver adds it up afterwards.")
 
 
 @given(
@@ -123,40 +125,6 @@ def test_ranks_send_what_they_hold_and_end_with_what_they_want(call: SuitedCall)
         before = band.holds
 
 
-moves = st.builds(
-    PictureMove,
-    st.integers(0, 6),
-    st.integers(0, 6),
-    st.frozensets(
-        st.builds(InputChunk, st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=2
-    ),
-    st.booleans(),
-    st.booleans(),
-).filter(lambda move: move.source != move.target)
-
-
-@given(st.lists(moves, max_size=20, unique_by=lambda move: move[:2]))
-def test_stars_have_every_move_once_and_rows_do_not_overlap(moves: list[PictureMove]) -> None:
-    stars = stars_of(moves)
-    assert sorted(m[:2] for star in stars for m in star.moves) == sorted(m[:2] for m in moves)
-    for star in stars:
-        assert {m.target if star.gathers else m.source for m in star.moves} == {star.centre}
-        assert len({(m.rdma, m.reduces) for m in star.moves}) == 1
-    rows = rows_of(stars)
-    assert sorted(s for row in rows for s in map(id, row)) == sorted(map(id, stars))
-    for row in rows:
-        gaps = [{k + 0.5 for k in range(*star.span)} for star in row]
-        assert sum(map(len, gaps)) == len(set().union(*gaps))
-
-
-def test_mesh_is_one_star_for_each_rank() -> None:
-    found = flow("AllReduceMeshOpbaseLoopExecutor", "all_reduce", 5 * 4096, 5)
-    scatter, gather = (stars_of(band.moves) for band in found.bands)
-    assert [star.centre for star in scatter] == [star.centre for star in gather] == [0, 1, 2, 3, 4]
-    assert all(star.is_uniform and star.gathers for star in scatter)
-    assert all(star.is_uniform and not star.gathers for star in gather)
-
-
 def test_picture_is_xml_that_also_says_the_steps_in_words() -> None:
     topology = topology_of(servers=2, devices=2)
     program = recorded("AllGatherComm", op_of("all_gather", 32), topology)
@@ -164,9 +132,9 @@ def test_picture_is_xml_that_also_says_the_steps_in_words() -> None:
     space = "{http://www.w3.org/2000/svg}"
     texts = [element.text for element in picture.iter(f"{space}text")]
     assert picture.findtext(f"{space}title") == "Two < three"
-    assert {"rank 3", "server 1", "all-gather 2/3", "new in this step"} <= set(texts)
+    assert {"3", "to begin with", "all-gather 1/3", "128 each"} <= set(texts)
     said = str(picture.findtext(f"{space}desc"))
-    assert said.startswith("Step 1, all-gather 1/3: 0 to 1: 0; 1 to 2: 1; 2 to 3: 2; 3 to 0: 3.")
+    assert said.startswith("Step 1, all-gather 1/3: Every rank sends to the next.")
 
 
 def test_no_text_is_covered_by_its_own_edge() -> None:
@@ -176,29 +144,30 @@ def test_no_text_is_covered_by_its_own_edge() -> None:
     assert edges
     for number in edges:
         (where, _, said), (place, style, again) = texts[number : number + 2]
-        assert (where, said, style) == (f' aria-hidden="true"{place}', again, "ink")
+        assert (where, said, style) == (f' aria-hidden="true"{place}', again, "ink small")
     assert "paint-order" not in picture
 
 
 def test_one_rank_has_a_picture_without_steps() -> None:
     picture = draw_steps(recorded("AllGatherComm", op_of("all_gather", 32), 1), "alone")
-    assert "rank 0" in picture
+    assert "to begin with" in picture
     assert "Step" not in picture
 
 
-def test_programs_that_are_too_large_are_refused() -> None:
+def test_contents_that_are_too_large_are_not_followed() -> None:
     program = recorded("AllGatherComm", op_of("all_gather", 32), topology_of(24))
     with pytest.raises(ParameterError, match=r"24 ranks and \d+ tasks are too many for a picture"):
-        draw_steps(program, "large")
+        flow_of(program)
     many = recorded("AllReduceComm", op_of("all_reduce", 100_001, "int8"), 4)
     with pytest.raises(ParameterError, match=r"pieces of 1 bytes and move \d{6,} of them"):
-        draw_steps(many, "fine")
+        flow_of(many)
+    assert "filled as their data comes" in draw_steps(many, "fine")
 
 
 def test_ops_without_data_are_refused() -> None:
     program = recorded("AllGatherComm", op_of("all_gather", 0), 4)
     with pytest.raises(ParameterError, match="all_gather of 0 elements has no data to follow"):
-        draw_steps(program, "nothing")
+        flow_of(program)
 
 
 def test_checked_in_pictures_are_what_the_executors_record() -> None:

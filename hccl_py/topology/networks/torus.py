@@ -34,6 +34,7 @@ class Torus(Generated):
     def __init__(self, sizes: tuple[int, ...], speed: Speed = PLAIN, name: str = "") -> None:
         phrase = name or f"torus {' x '.join(map(str, sizes))}"
         super().__init__(phrase, prod(sizes), (), speed)
+        self.sizes = sizes
         self._axes = [(size, prod(sizes[:axis])) for axis, size in enumerate(sizes)]
 
     def visited(self, source: IntArray, target: IntArray) -> Visited:

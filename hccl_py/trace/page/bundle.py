@@ -41,12 +41,6 @@ def _add(name: str, parts: dict[str, str], above: tuple[str, ...]) -> None:
 
 
 @cache
-def charts() -> str:
-    """Return the library that draws charts: static/echarts/README.md says which, and what of it."""
-    return _text("echarts/echarts.min.js")
-
-
-@cache
 def style() -> str:
     """Return the style sheet."""
     return _text("page.css")

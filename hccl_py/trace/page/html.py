@@ -1,8 +1,9 @@
 """One HTML file that needs nothing else: no server, no network, no other file.
 
 Nothing that comes from a program is markup or script: it is base64 in data blocks, and the script
-makes text nodes of it. The Content-Security-Policy allows the page's own scripts and style by their
-hashes and nothing else, so that even a defect here could load and run nothing.
+makes text nodes of it; in the film strip, which needs no script, its texts are escaped. The
+Content-Security-Policy allows the page's own script and style by their hashes and nothing else, so
+that even a defect here could load and run nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from hccl_py.documents.kind import PAGE
 from hccl_py.printable import one_line
 from hccl_py.trace.page import bundle
 from hccl_py.trace.page.scene_block import scene_block
+from hccl_py.trace.pictures.algorithm_steps import AlgorithmSteps, steps_of_scene
+from hccl_py.trace.pictures.film import film_markup
+from hccl_py.trace.pictures.svg import HUES, SHAPES
 from hccl_py.trace.scene import Scene
 
 _PAGE = Template("""<!DOCTYPE html>
@@ -33,7 +37,6 @@ _PAGE = Template("""<!DOCTYPE html>
 <body>
 $markup
 $data
-<script>$charts</script>
 <script>$script</script>
 </body>
 </html>
@@ -54,18 +57,20 @@ def page_bytes(scenes: Sequence[Scene]) -> bytes:
     """Return the page of one scene, or of two that are compared."""
     if not 1 <= len(scenes) <= 2:
         raise ValueError(f"a page shows one scene or two, not {len(scenes)}")
-    style, charts, script = bundle.style(), bundle.charts(), bundle.script()
-    hashes = " ".join(f"'{_hash(text)}'" for text in (charts, script))
+    style, script = bundle.style() + HUES + SHAPES, bundle.script()
+    steps = [steps_of_scene(scene) for scene in scenes]
+    data = [
+        _data(k, scene, some) for k, (scene, some) in enumerate(zip(scenes, steps, strict=True))
+    ]
     return _PAGE.substitute(
         policy=(
-            f"default-src 'none'; script-src {hashes}; style-src '{_hash(style)}'; "
+            f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
             "base-uri 'none'; form-action 'none'"
         ),
         title=html.escape(f"{one_line(scenes[0].title[:200])} · hccl-py"),
         style=style,
-        markup=bundle.markup(),
-        data="\n".join(_data(number, scene) for number, scene in enumerate(scenes)),
-        charts=charts,
+        markup=bundle.markup().replace("<!-- film -->", film_markup(steps[0])),
+        data="\n".join(data),
         script=script,
     ).encode()
 
@@ -74,7 +79,7 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _data(number: int, scene: Scene) -> str:
+def _data(number: int, scene: Scene, steps: AlgorithmSteps) -> str:
     """Return a data block: browsers neither run nor parse what is of no type that they know."""
-    block = scene_block(scene).decode("ascii")
+    block = scene_block(scene, steps).decode("ascii")
     return f'<script type="application/gzip" id="scene-{number}">{block}</script>'

@@ -11,6 +11,7 @@ from hccl_py.enums import TaskKind
 from hccl_py.printable import one_line
 from hccl_py.program.describe import BUFFER_WORDS
 from hccl_py.trace.page.packing import Numbers, block
+from hccl_py.trace.pictures.algorithm_steps import AlgorithmSteps, step_of_finding
 from hccl_py.trace.scene import MemoryStates, Scene
 from hccl_py.trace.words import mark_of
 from hccl_py.verifier.finding import Finding
@@ -25,9 +26,10 @@ _BARS = (
 )
 
 
-def scene_block(scene: Scene) -> bytes:
-    """Return a scene as one block of base64."""
-    return block(_header(scene), _columns(scene))
+def scene_block(scene: Scene, steps: AlgorithmSteps) -> bytes:
+    """Return a scene and its steps as one block of base64."""
+    header = {**_header(scene), "steps": _steps(scene, steps)}
+    return block(header, _columns(scene) | _step_columns(scene, steps))
 
 
 def _header(scene: Scene) -> dict[str, Any]:
@@ -37,6 +39,7 @@ def _header(scene: Scene) -> dict[str, Any]:
         "title": _safe(scene.title),
         "facts": [[_safe(name), _safe(value)] for name, value in scene.facts],
         "clock": scene.clock,
+        "verified": scene.is_verified,
         "total_us": scene.total_us,
         "left_out": _safe(scene.left_out),
         "memory_left_out": _safe(scene.memory_left_out),
@@ -109,3 +112,50 @@ def _memory(memory: MemoryStates | None) -> dict[str, Numbers]:
         return {}
     names = ("sizes", "bar", "at_us", "rank", "buffer", "start", "stop", "content", "offset")
     return {f"memory.{name}": getattr(memory, name) for name in names}
+
+
+def _steps(scene: Scene, steps: AlgorithmSteps) -> dict[str, Any]:
+    """Return the tables of the steps: texts, places, and sets of cells as hexadecimal texts."""
+    cells, rows = steps.cells, scene.bars.row
+    return {
+        "noun": steps.nodes.noun,
+        "names": steps.nodes.names,
+        "node_of": [] if steps.nodes.noun == "rank" else steps.nodes.of_rank.tolist(),
+        "devices": int(steps.places.place.max(initial=0)) + 1,
+        "leads": [k for k, place in enumerate(steps.places.place.tolist()) if not place],
+        "seats": steps.seats._asdict(),
+        "list": [
+            {
+                "label": _safe(step.label),
+                "phase": _safe(step.phase),
+                "clauses": [clause._asdict() for clause in step.clauses],
+                "ending": step.ending,
+                "begin": step.begin_us,
+                "end": step.end_us,
+                "each": step.each,
+                "pairs": step.pairs,
+                "inside": step.inside,
+            }
+            for step in steps.steps
+        ],
+        "cells": None
+        if cells is None
+        else {
+            **{"rows": cells.rows, "columns": cells.columns, "sources": cells.sources},
+            **{"owners": cells.owners, "reduces": cells.reduces},
+            "holds": [[f"{held:x}" for held in ranks] for ranks in cells.holds],
+            "wanted": [f"{held:x}" for held in cells.wanted],
+            "parts": [f"{parts:x}" for parts in cells.parts],
+            "labels": cells.labels,
+        },
+        "findings": [
+            step_of_finding(steps, [int(rows[bar]) for bar in found.bars])
+            for found in scene.findings
+        ],
+    }
+
+
+def _step_columns(scene: Scene, steps: AlgorithmSteps) -> dict[str, Numbers]:
+    found = {f"moves.{name}": column for name, column in steps.moves._asdict().items()}
+    of_bar = steps.step[scene.bars.row]
+    return found | {"steps.of_bar": of_bar, "steps.share": steps.share.astype(np.float32)}

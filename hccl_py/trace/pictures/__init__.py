@@ -1,24 +1,18 @@
-"""The steps of an algorithm as an SVG picture: ranks as columns, a band for what happens at once.
+"""The steps of an algorithm in pictures: a film strip with a frame for each step, and its numbers.
 
-In each band arrows say which chunks travel from which rank to which; below them stands what every
-rank holds then. The picture brings its own background and follows the reader's light or dark
-colours. It is text, and the same for the same program: fit to be kept, and compared.
+`draw_steps` draws any program; `AlgorithmSteps` has what pages and the terminal show of it.
 """
 
 from __future__ import annotations
 
 from hccl_py.program.program import Program
 from hccl_py.topology.topology import Topology
-from hccl_py.trace.pictures.flow import flow_of
-from hccl_py.trace.pictures.sheet import Page
+from hccl_py.trace.pictures.algorithm_steps import algorithm_steps
+from hccl_py.trace.pictures.film import draw_film
 
 __all__ = ["draw_steps"]
 
 
 def draw_steps(program: Program, title: str, topology: Topology | None = None) -> str:
-    """Return an SVG picture of a small program; with its topology, ranks stand server by server.
-
-    ParameterError for a program that is too large or moves no data.
-    """
-    servers = [0] * program.ranks if topology is None else topology.server.tolist()
-    return Page(flow_of(program), servers).svg(title)
+    """Return an SVG picture of a program; with its topology, ranks stand server by server."""
+    return draw_film(algorithm_steps(program, topology), title)

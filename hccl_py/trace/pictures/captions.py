@@ -1,15 +1,11 @@
-"""Labels of transfers, in few letters, and bands in words."""
+"""Labels of transfers, in few letters, and the stems of labels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import wrap
 
-from hccl_py.trace.pictures.flow import Band, Flow, PictureMove
+from hccl_py.trace.pictures.flow import Flow, PictureMove
 from hccl_py.trace.units import runs_of_numbers
-
-WIDTH = 18
-"""Letters in a line beside a band."""
 
 
 def label(flow: Flow, move: PictureMove) -> str:
@@ -48,19 +44,7 @@ def letter(chunk: int) -> str:
     return chr(ord("a") + chunk) if chunk < 26 else f"[{chunk}]"
 
 
-def caption(band: Band) -> list[str]:
-    """Return a band's lines: its label, or what several labels have in common."""
-    said = band.labels if len(band.labels) == 1 else map(_stem, band.labels)
-    return [line for label in dict.fromkeys(said) for line in wrap(label, WIDTH)]
-
-
-def _stem(label: str) -> str:
+def stem(label: str) -> str:
     """Return a label without `2/4`."""
-    stem, _, step = label.rpartition(" ")
-    return stem if "/" in step else label
-
-
-def describe(flow: Flow, number: int, band: Band) -> str:
-    """Return a band in a sentence, for those who do not see the picture."""
-    moves = "; ".join(f"{m.source} to {m.target}: {label(flow, m)}" for m in band.moves)
-    return f"Step {number}, {' '.join(caption(band)) or 'transfers'}: {moves}."
+    name, _, step = label.rpartition(" ")
+    return name if "/" in step else label

@@ -17,7 +17,7 @@ reduced, chunk c of all ranks becomes one, and a rank holds contributions to it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import gcd
@@ -73,7 +73,8 @@ class Band(NamedTuple):
 @dataclass(frozen=True)
 class Flow:
     """The bands of a program. `sources` are the ranks whose input matters, `holds` what each rank
-    has in the beginning, `wanted` what it must have in the end.
+    has in the beginning, `wanted` what it must have in the end. `step_of` has the band of every
+    task that moves data, by row, the first being 1; 0 for what is moved at home before.
 
     Of a chunk that is reduced a rank holds the parts that are in its best partial result.
     """
@@ -87,6 +88,7 @@ class Flow:
     holds: tuple[frozenset[InputChunk], ...]
     wanted: tuple[frozenset[InputChunk], ...]
     bands: tuple[Band, ...]
+    step_of: Mapping[int, int]
 
 
 class _MovingTask(NamedTuple):
@@ -124,11 +126,10 @@ class _BandState(NamedTuple):
 def flow_of(program: Program) -> Flow:
     """Follow the data of a small program; ParameterError for one that is too large or moves none.
 
-    A program that cannot end raises as `Linked.check` does. What is not right with it otherwise is
-    not looked for: `hccl_py.verify` does that.
+    A program that cannot end is followed as far as it gets. What is not right with it is not
+    looked for: `hccl_py.verify` does that.
     """
     _check_counts(program)
-    program.linked.check(program)
     meaning = expected_ranges(program.op, program.ranks)
     if not len(meaning):
         raise ParameterError(
@@ -141,7 +142,8 @@ def flow_of(program: Program) -> Flow:
     begin = {
         (rank, program.buffers.index("IN"), n): frozenset([(rank, n)]) for rank, n in inputs.units
     }
-    states = list(_states(_levels(program, tasks), begin))
+    levels = _levels(program, tasks)
+    states = list(_states([(level, tasks[row]) for level, row in levels], begin))
     parts = inputs.cut([[carried for _, carried in state.transfers] for state in states])
     return Flow(
         op=program.op,
@@ -153,7 +155,21 @@ def flow_of(program: Program) -> Flow:
         holds=parts.held(begin),
         wanted=parts.wanted,
         bands=tuple(_band(state, parts) for state in states),
+        step_of=_numbered(levels, tasks),
     )
+
+
+def _numbered(
+    levels: Sequence[tuple[int, int]], tasks: Mapping[int, _MovingTask]
+) -> dict[int, int]:
+    """Return the number of every row's band: as `_states` yields them."""
+    found: dict[int, int] = {}
+    number, last = 0, -1
+    for level, row in levels:
+        if tasks[row].travels and level != last:
+            number, last = number + 1, level
+        found[row] = number
+    return found
 
 
 def _band(state: _BandState, parts: UnitParts) -> Band:
@@ -228,8 +244,10 @@ def _tasks(program: Program, unit: int) -> dict[int, _MovingTask]:
     return found
 
 
-def _levels(program: Program, tasks: dict[int, _MovingTask]) -> list[tuple[int, _MovingTask]]:
-    """Return all tasks that move data with their bands, in an order in which they may run."""
+def _levels(program: Program, tasks: dict[int, _MovingTask]) -> list[tuple[int, int]]:
+    """Return the rows of all tasks that move data behind their bands, in an order in which they
+    may run.
+    """
     floors: dict[tuple[int, str], int] = {}
     for _ in range(MAX_ROUNDS):
         levels = _bands_of(program, tasks, floors)
@@ -240,7 +258,7 @@ def _levels(program: Program, tasks: dict[int, _MovingTask]) -> list[tuple[int, 
     else:
         levels = _bands_of(program, tasks, {})
     order = [row for row in program.linked.order.tolist() if row in tasks]
-    return sorted(((levels[row], tasks[row]) for row in order), key=lambda pair: pair[0])
+    return sorted(((levels[row], row) for row in order), key=lambda pair: pair[0])
 
 
 def _bands_of(
@@ -284,7 +302,7 @@ def _shared(
     queues: dict[tuple[int, int], list[tuple[int, str]]] = defaultdict(list)
     last: dict[tuple[int, str], int] = defaultdict(int)
     for row, task in tasks.items():
-        if task.travels and task.key[1]:
+        if row in levels and task.travels and task.key[1]:
             queues[int(view.rank[row]), int(view.stream[row])].append(task.key)
             last[task.key] = max(last[task.key], levels[row])
     for keys in queues.values():

@@ -2,24 +2,51 @@
 
 from html import escape
 
-STYLE = """
-.paper{fill:#ffffff}.ink{fill:#1f2328}.faint{fill:#59636e}
-.line{stroke:#d1d9e0}.rule{stroke:#d1d9e0;stroke-dasharray:2 3}
-.cell{fill:#ffffff;stroke:#aeb8c2}.has{fill:#4a86d0;stroke:#2f6ab3}
-.new{fill:#e0862a;stroke:#b0610c}.goal{fill:none;stroke:#1f2328;stroke-width:1.6px}
-.move{stroke:#1f2328;stroke-width:1.5px}.add{stroke:#8250df;stroke-width:1.5px}
-.movehead{fill:#1f2328}.addhead{fill:#8250df}.rdma{stroke-dasharray:5 3}
-text{font-family:system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;font-size:11px}
-.big{font-size:13px;font-weight:600}.bold{font-weight:600}.small{font-size:8.5px}
-.halo{fill:none;stroke:#ffffff;stroke-width:3px}
-@media(prefers-color-scheme:dark){
-.paper{fill:#0d1117}.ink{fill:#e6edf3}.faint{fill:#9198a1}
-.line{stroke:#3d444d}.rule{stroke:#3d444d}
-.cell{fill:#0d1117;stroke:#59636e}.has{fill:#3f7cc9;stroke:#79b0f2}
-.new{fill:#c9731b;stroke:#f0a860}.goal{stroke:#e6edf3}
-.move{stroke:#e6edf3}.add{stroke:#b794f6}.movehead{fill:#e6edf3}.addhead{fill:#b794f6}
-.halo{stroke:#0d1117}}
+INKS = (
+    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7b5ea7"),
+    *("#6fb1da", "#f3ce7f", "#6cc9ae", "#e6bcd3", "#a9daf5", "#eba277", "#dbd066", "#b9a8d2"),
+)
+"""Colours of chunks, eight that are told apart without red and green (Okabe and Ito), then paler
+ones."""
+
+HUES = "".join(f".h{k}{{fill:{ink}}}.arrow.h{k}{{stroke:{ink}}}" for k, ink in enumerate(INKS))
+"""Style of the colours."""
+
+SHAPES = """
+.old{opacity:.42}.arrow{stroke-width:1.6px;stroke-linecap:round}.arrow:not(.head){fill:none}
+.arrow.aside{stroke-width:.6px;opacity:.3}.rdma{stroke-dasharray:3 2}
+.arrow.head{stroke-dasharray:none;stroke-width:1px}.box{fill:none;stroke-dasharray:2 2}
+.adds{fill:#7b5ea7}.moves{fill:#0b7a55}.node{stroke-width:.7px}
+.big{font-size:13px;font-weight:600}.bold{font-weight:600}.small{font-size:9px;font-weight:600}
+.halo{fill:none;stroke-width:3px}
 """
+"""Style of shapes, without the colours of light and dark."""
+
+_FONT = 'system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif'
+_LIGHT = {
+    **{"paper": "#ffffff", "ink": "#1f2328", "faint": "#59636e", "line": "#cfd7e1"},
+    **{"card": "#f6f8fa", "lead": "#6d35b5"},
+}
+_DARK = {
+    **{"paper": "#0d1117", "ink": "#e6edf3", "faint": "#9198a1", "line": "#3d444d"},
+    **{"card": "#161b22", "lead": "#b88cf0"},
+}
+
+
+def _colours(of: dict[str, str]) -> str:
+    paper, ink, faint, line, card, lead = of.values()
+    return (
+        f".paper{{fill:{paper}}}.ink{{fill:{ink}}}.faint{{fill:{faint}}}"
+        f".card{{fill:{card};stroke:{line}}}.node{{fill:{paper};stroke:{line}}}"
+        f".box{{stroke:{line}}}.halo{{stroke:{card}}}.plain,.aside{{stroke:{faint}}}"
+        f".plain.head{{fill:{faint}}}.lead{{stroke:{lead}}}.lead.head{{fill:{lead}}}"
+    )
+
+
+STYLE = (
+    f"\n{HUES}text{{font-family:{_FONT};font-size:11px}}{SHAPES}"
+    f"{_colours(_LIGHT)}\n@media(prefers-color-scheme:dark){{{_colours(_DARK)}}}\n"
+)
 
 
 def text(x: int, y: int, said: str, style: str, anchor: str = "start") -> str:

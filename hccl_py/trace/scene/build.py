@@ -52,7 +52,7 @@ def scene_of(
     """
     if timeline is None and program.task_count > MOST_TASKS:
         part = _part(program, topology, cost, network, slow, around)
-        return _scene(program, part, title, facts, "model")
+        return replace(_scene(program, part, title, facts, "model"), topology=topology)
     if timeline is None:
         timeline = _timed(program, topology, cost, network, slow)
     timeline, total = _ended(timeline)
@@ -65,11 +65,13 @@ def scene_of(
     has_path = clock == "model" and not len(program.linked.stuck)
     return replace(
         scene,
+        topology=topology,
         critical=_critical(timeline, bar_of, is_shown=has_path),
         links=link_load(timeline, reached, total),
         memory=memory,
         memory_left_out=why,
         findings=_findings(program, scene.lanes, report),
+        is_verified=report is not None,
     )
 
 
@@ -88,6 +90,7 @@ def _scene(
     bars = bars_of(tasks, order, lanes, times, shown.partner, shown.state, notify)
     return Scene(
         program=shown.program,
+        topology=None,
         title=title or program.op.name,
         facts=tuple(facts),
         clock=clock,
@@ -109,6 +112,7 @@ def _scene(
         memory=None,
         memory_left_out="What memory holds depends on ranks that are not shown.",
         findings=(),
+        is_verified=False,
     )
 
 

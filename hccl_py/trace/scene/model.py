@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
 from hccl_py.program.program import Program
+from hccl_py.topology import Topology
 from hccl_py.values import Floats, IntArray
 from hccl_py.verifier.finding import Finding
 
@@ -241,6 +242,7 @@ class Scene:
     """
 
     program: Program
+    topology: Topology | None
     title: str
     facts: tuple[tuple[str, str], ...]
     clock: Literal["model", "measured"]
@@ -262,6 +264,7 @@ class Scene:
     memory: MemoryStates | None
     memory_left_out: str
     findings: tuple[SceneFinding, ...]
+    is_verified: bool
 
     @cached_property
     def groups(self) -> list[tuple[int, ...]]:

@@ -52,7 +52,20 @@ def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 
 @pytest.fixture
-def opens(chrome: Chrome, tmp_path: Path) -> Iterator[Opens]:
+def opens(pictures: Opens) -> Opens:
+    """Open the page of one scene or two, and there its lanes."""
+
+    def opened(*scenes: Scene) -> OpenPage:
+        page = pictures(*scenes)
+        if page.state()["mode"] == "picture":
+            page.keys("l")
+        return page
+
+    return opened
+
+
+@pytest.fixture
+def pictures(chrome: Chrome, tmp_path: Path) -> Iterator[Opens]:
     """Open the page of one scene or two; at the end nobody may have complained."""
     from tests.trace.browser.chromium import OpenPage
 

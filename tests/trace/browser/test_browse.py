@@ -163,7 +163,7 @@ def test_english_and_chinese(opens: Opens) -> None:
     page.click("[data-tool=language]")
     assert page.text("#tab-memory") == "内存"
     assert page.run("return document.documentElement.lang") == "zh-Hans"
-    page.keys("l")
+    page.keys("g")
     assert page.text("#tab-memory") == "Memory"
 
 

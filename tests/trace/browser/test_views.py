@@ -122,17 +122,6 @@ def test_links_by_load(opens: Opens) -> None:
     assert page.run("return document.querySelector('#view-links canvas').width") > 100
 
 
-def test_ranks_and_facts(opens: Opens) -> None:
-    page = opens(replace(gather(), facts=(("weather", "fine"),)))
-    page.click("#tab-ranks")
-    assert len(page.all("#view-ranks [role=option]")) == 4
-    assert "weather" in page.text("#view-ranks dl")
-    assert "fine" in page.text("#view-ranks dl")
-    page.run("document.querySelectorAll('#view-ranks [role=option]')[3].click()")
-    page.settle()
-    assert any(row["rank"] == 3 for row in page.state()["rows"])
-
-
 def test_phases(opens: Opens) -> None:
     page = opens(ring())
     page.click("#tab-phases")
@@ -174,10 +163,6 @@ def test_the_head_says_of_both_schedules_what_differs(opens: Opens) -> None:
     for name in page.all("#title .name"):
         assert name.rect["width"] > 0
         assert name.rect["x"] + name.rect["width"] < query["x"]
-    page.click("#tab-ranks")
-    edge = page.find("#view-ranks .list-inner").rect
-    for time in page.all("#view-ranks .row .time")[:6]:
-        assert time.rect["x"] + time.rect["width"] <= edge["x"] + edge["width"]
 
 
 def test_two_schedules_are_aligned_at_a_phase(opens: Opens) -> None:

@@ -33,6 +33,11 @@ export function installHook(state, page, opened) {
       criticalStep: state.criticalStep,
       found: state.found && { count: state.found.ordered.length, at: page.search.at },
       tab: state.tab,
+      mode: state.mode,
+      step: page.picture.steps.now,
+      place: page.picture.steps.place,
+      rank: page.picture.stage.rank,
+      chunk: page.picture.stage.chunk,
       language: languageName(),
       theme: state.theme.name,
       draws: page.lanes.draws,
@@ -59,6 +64,13 @@ export function installHook(state, page, opened) {
     },
     /** The contents of a rank's memory at the cursor: [buffer, start, stop, origins]. */
     memory: () => page.memoryHeld(),
+    /** What can be clicked on the stage, and the milliseconds that drawing it takes. */
+    stage: () => page.picture.stage.hot,
+    measureStage: () => {
+      const began = performance.now();
+      page.picture.stage.draw();
+      return performance.now() - began;
+    },
     /** The cells of the heat map. */
     traffic: () => page.trafficShown(),
     /** Milliseconds from navigation to the first picture, and of the last picture of the lanes. */

@@ -6,6 +6,16 @@ import { zoomTo } from './pointer.js';
 
 /** Keys as they are shown, and the word that says what they do. */
 const SHOWN = [
+  ['Space', 'key_play'],
+  ['← → Home End', 'key_steps'],
+  ['[ ]', 'key_rank'],
+  ['F', 'key_follow'],
+  ['E', 'key_finding'],
+  ['S', 'key_scale'],
+];
+
+/** Keys of the lanes. */
+const SHOWN_OF_LANES = [
   ['W S, + −', 'key_zoom'],
   ['A D', 'key_pan'],
   ['0', 'key_fit'],
@@ -21,8 +31,9 @@ const SHOWN = [
   ['F', 'key_fold'],
   ['⇧F ⇧U', 'key_fold_all'],
   ['I', 'key_pin'],
-  ['1 … 8', 'key_tabs'],
-  ['L', 'key_language'],
+  ['1 … 7', 'key_tabs'],
+  ['L', 'key_mode'],
+  ['G', 'key_language'],
   ['T', 'key_theme'],
   ['?', 'key_help'],
   ['Esc', 'key_escape'],
@@ -58,9 +69,10 @@ export class Keys {
   #act(key, shift) {
     const { state, page } = this;
     const plain = key.length === 1 ? key.toLowerCase() : key;
+    if (state.mode === 'picture' && this.#actOnPicture(plain, shift)) return true;
     if (shift && plain === 'f') page.foldAll(true);
     else if (shift && plain === 'u') page.foldAll(false);
-    else if (plain >= '1' && plain <= '8') page.openTab(Number(plain) - 1);
+    else if (plain >= '1' && plain <= '7') page.openTab(Number(plain) - 1);
     else {
       const action = {
         w: () => state.zoom(0.7),
@@ -86,7 +98,8 @@ export class Keys {
         n: () => page.search.go(shift ? -1 : 1),
         f: () => this.#ofRank('toggleFold'),
         i: () => this.#ofRank('togglePin'),
-        l: () => page.switchLanguage(),
+        l: () => state.setMode(state.mode === 'lanes' ? 'picture' : 'lanes'),
+        g: () => page.switchLanguage(),
         t: () => state.theme.toggle(),
         '?': () => this.toggleHelp(),
         Escape: () => this.#escape(),
@@ -94,6 +107,29 @@ export class Keys {
       if (!action) return false;
       action();
     }
+    return true;
+  }
+
+  /** Do what a key stands for while the picture is open. */
+  #actOnPicture(plain, shift) {
+    const { picture } = this.page;
+    const { steps, stage } = picture;
+    const arrow = (by) => (shift ? picture.go(steps.place + by * 0.1) : picture.onward(by));
+    const action = {
+      ' ': () => picture.play(),
+      ArrowLeft: () => arrow(-1),
+      ArrowRight: () => arrow(1),
+      Home: () => picture.go(0),
+      End: () => picture.go(steps.count),
+      '[': () => picture.chooseRank((stage.rank ?? 0) - 1),
+      ']': () => picture.chooseRank(((stage.rank ?? -1) + 1) % steps.nodes),
+      f: () => picture.followNext(),
+      e: () => picture.nextFinding(),
+      s: () => picture.setScale(!steps.byTime),
+      Escape: () => picture.deselect(),
+    }[plain];
+    if (!action || this.help.open) return false;
+    action();
     return true;
   }
 
@@ -185,7 +221,7 @@ export class Keys {
       h(
         'dl',
         {},
-        SHOWN.map(([keys, word]) => [
+        [...SHOWN, ...SHOWN_OF_LANES].map(([keys, word]) => [
           h(
             'dt',
             {},

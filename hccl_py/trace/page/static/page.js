@@ -9,9 +9,9 @@ import { LinksView } from './view_links.js';
 import { MemoryView } from './view_memory.js';
 import { Minimap } from './minimap.js';
 import { Panel } from './panel.js';
+import { PictureView } from './picture.js';
 import { PhasesView } from './view_phases.js';
 import { Pointer } from './pointer.js';
-import { RanksView } from './view_ranks.js';
 import { Ruler } from './ruler.js';
 import { SearchBox } from './searchbox.js';
 import { TaskView } from './view_task.js';
@@ -20,8 +20,6 @@ import { TrafficView } from './view_traffic.js';
 import { byId } from './dom.js';
 import { languageName, switchLanguage, t } from './words.js';
 import { shortLines } from './describe.js';
-
-const GUTTER = 236;
 
 export class Page {
   constructor(state) {
@@ -45,15 +43,23 @@ export class Page {
       this.memory,
       this.traffic,
       new LinksView(state),
-      new RanksView(state),
       new PhasesView(state),
     ];
+    this.picture = new PictureView(state);
     this.panel = new Panel(state, this.views);
     this.search = new SearchBox(state);
     this.keys = new Keys(state, this);
     this.toolbar = new Toolbar(state, this);
     this.#listen();
+    this.#showMode();
     this.say();
+  }
+
+  #showMode() {
+    byId('app').dataset.mode = this.state.mode;
+    this.toolbar.draw();
+    this.resize();
+    this.picture.draw();
   }
 
   #listen() {
@@ -69,11 +75,13 @@ export class Page {
     state.on('cursor', () => this.panel.refresh('memory', 'links'));
     state.on('view', () => this.panel.refresh('links'));
     state.on('look', () => this.toolbar.draw());
+    state.on('mode', () => this.#showMode());
     state.on('reveal', () => this.#reveal());
     state.theme.onChange(() => {
       state.changed('look');
       this.draw();
       this.panel.draw();
+      this.picture.draw();
     });
     this.scroller.addEventListener('scroll', () => {
       state.scroll = this.scroller.scrollTop;
@@ -101,7 +109,7 @@ export class Page {
 
   resize() {
     const stage = byId('stage');
-    this.lanes.width = Math.max(50, stage.clientWidth - GUTTER - 14);
+    this.lanes.width = Math.max(50, stage.clientWidth - byId('gutter').offsetWidth - 14);
     this.lanes.height = Math.max(40, stage.clientHeight);
     this.minimap.width = this.lanes.width;
     this.#layOut();
@@ -149,6 +157,11 @@ export class Page {
       : '';
   }
 
+  toFinding() {
+    this.state.setMode('picture');
+    this.picture.nextFinding();
+  }
+
   foldAll(isFolded) {
     this.state.rows.foldAll(isFolded);
     this.state.changed('rows');
@@ -163,6 +176,7 @@ export class Page {
     this.say();
     this.draw();
     this.panel.draw();
+    this.picture.draw();
   }
 
   /** All words outside the views, in the language that is chosen. */

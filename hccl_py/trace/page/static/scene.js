@@ -104,6 +104,17 @@ export class Scene {
       ...columnsOf(column, 'links', ['gbps', 'bytes', 'share', 'load']),
     };
     this.busiestLinks = this.links ? largest(this.links.share, this.links.share.length) : [];
+    const { node_of: node } = header.steps;
+    this.steps = {
+      table: header.steps,
+      ofBar: column('steps.of_bar'),
+      share: column('steps.share'),
+      nodeOf: (rank) => (node.length ? node[rank] : rank),
+      moves: columnsOf(column, 'moves', [
+        ...['step', 'source', 'target', 'bytes'],
+        ...['kind', 'begin_us', 'end_us'],
+      ]),
+    };
     this.memory = header.memory && memoryOf(header, column);
     this.#index();
   }

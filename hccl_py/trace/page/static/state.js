@@ -20,12 +20,14 @@ export class State {
     this.critical = false;
     this.criticalStep = -1;
     this.found = null;
+    /** 'picture' or 'lanes': the view that is open. */
+    this.mode = scenes.length > 1 ? 'lanes' : 'picture';
     this.tab = 'task';
     this.scroll = 0;
     this.listeners = new Map();
   }
 
-  /** Call `listener` after changes of a kind: view, rows, selection, cursor, found, tab, look. */
+  /** Call `listener` after changes of a kind: view, rows, selection, cursor, found, tab, look, mode. */
   on(kinds, listener) {
     for (const kind of kinds.split(' ')) {
       this.listeners.set(kind, [...(this.listeners.get(kind) ?? []), listener]);
@@ -103,6 +105,11 @@ export class State {
     this.critical = true;
     this.select(scene, scene.critical.bar[this.criticalStep], { keepStep: true });
     this.changed('look');
+  }
+
+  setMode(mode) {
+    this.mode = mode;
+    this.changed('mode');
   }
 
   openTab(name) {

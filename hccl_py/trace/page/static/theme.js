@@ -24,6 +24,7 @@ const NAMES = [
   'phase-a',
   'phase-b',
   'undefined',
+  'bad',
 ];
 
 export class Theme {

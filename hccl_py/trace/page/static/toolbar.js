@@ -5,7 +5,7 @@ import { formatCount, formatTime } from './format.js';
 import { t } from './words.js';
 import { LETTERS } from './mark.js';
 
-/** Facts that stand in the head; all of them stand in the view of ranks. */
+/** Facts that stand in the head. */
 const HEADED = ['executor', 'topology'];
 const LEGEND = ['transfer', 'copy', 'reduce', 'compute', 'wait', 'post'];
 const LEGEND_OF_STUCK = ['transfer', 'copy', 'reduce', 'wait', 'post', 'stuck_wait'];
@@ -35,6 +35,7 @@ export class Toolbar {
   }
 
   #drawHead() {
+    const { page } = this;
     const { scenes } = this.state;
     byId('title').replaceChildren(
       ...scenes.flatMap((scene, number) => [
@@ -50,12 +51,22 @@ export class Toolbar {
     const chip = (text, title) => h('span', { class: 'fact', title: title ?? text }, text);
     const ofEach = (said) => [...new Set(scenes.map(said))].join(' / ');
     const clocks = ofEach((scene) => t(`clock_${scene.header.clock}`));
+    const { findings, header } = scenes[0];
+    const errors = findings.filter(({ severity }) => severity === 'error').length;
+    const verdict = errors
+      ? h(
+          'button',
+          { type: 'button', class: 'verdict bad', onclick: () => page.toFinding() },
+          `✗ ${t('errors', { count: errors })}`,
+        )
+      : header.verified && h('span', { class: 'verdict good' }, `✓ ${t('verified')}`);
     const headed = HEADED.map((wanted) => [
       wanted,
       ofEach(({ header }) => header.facts.find(([name]) => name === wanted)?.[1] ?? '–'),
     ]);
     byId('facts').replaceChildren(
       chip(scenes.map((scene) => formatTime(scene.total)).join(' / '), clocks),
+      ...(verdict ? [verdict] : []),
       chip(clocks),
       chip(t('ranks', { count: ofEach((scene) => formatCount(scene.ranks.length)) })),
       chip(t('tasks', { count: scenes.map((scene) => formatCount(scene.size)).join(' / ') })),
@@ -82,7 +93,7 @@ export class Toolbar {
         text,
       );
     const separator = () => h('span', { class: 'separator' });
-    byId('tools').replaceChildren(
+    const ofLanes = [
       button('zoom-in', '+', 'zoom_in', () => state.zoom(0.6)),
       button('zoom-out', '−', 'zoom_out', () => state.zoom(1 / 0.6)),
       button('fit', '⤢', 'zoom_fit', () => state.fit()),
@@ -98,6 +109,13 @@ export class Toolbar {
         state.critical,
       ),
       separator(),
+    ];
+    const isLanes = state.mode === 'lanes';
+    byId('tools').replaceChildren(
+      button('mode', t(isLanes ? 'to_picture' : 'to_lanes'), 'mode_title', () =>
+        state.setMode(isLanes ? 'picture' : 'lanes'),
+      ),
+      ...(isLanes ? ofLanes : []),
       button('language', t('language'), 'language_title', () => page.switchLanguage()),
       button('theme', state.theme.name === 'dark' ? '☀' : '☾', 'theme_title', () =>
         state.theme.toggle(),

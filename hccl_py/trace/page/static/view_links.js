@@ -1,10 +1,9 @@
 /** The load of links in the course of time, and all links by how much of the total they are busy. */
 
-import { Chart } from './chart.js';
-import { LETTERS, markOf } from './mark.js';
+import { markOf } from './mark.js';
 import { List } from './list.js';
 import { formatBytes, formatShare, formatTime } from './format.js';
-import { h } from './dom.js';
+import { fitted, h } from './dom.js';
 import { t } from './words.js';
 
 const COLOURS = [
@@ -18,6 +17,7 @@ const COLOURS = [
   '#7f8c8d',
 ];
 const AT_FIRST = 4;
+const EDGE = 52; // for the scale
 
 export class LinksView {
   constructor(state) {
@@ -28,7 +28,8 @@ export class LinksView {
     );
     this.rowsOf.sort((a, b) => b.scene.links.share[b.link] - a.scene.links.share[a.link]);
     this.ticked = this.rowsOf.slice(0, AT_FIRST);
-    this.chart = new Chart(state, 'loads');
+    this.canvas = h('canvas', { role: 'img' });
+    this.room = h('div', { class: 'loads' }, this.canvas);
     this.list = new List({
       count: () => this.rowsOf.length,
       label: () => t('links_label'),
@@ -40,7 +41,7 @@ export class LinksView {
       'div',
       { class: 'split wide-right' },
       h('div', { class: 'stack' }, this.note, this.list.element),
-      this.chart.element,
+      this.room,
     );
     this.element = h('div', { class: 'stack' });
   }
@@ -85,76 +86,63 @@ export class LinksView {
     this.draw();
   }
 
+  /** Load over the time that the lanes show, a line for each link that is ticked. */
   #drawChart() {
-    const { chart, state } = this;
-    const { view } = state;
-    const series = this.ticked.map((entry, place) => this.#line(entry, place));
-    chart.element.setAttribute('role', 'img');
-    chart.element.setAttribute('aria-label', t('links_chosen'));
-    chart.draw({
-      tooltip: {
-        ...chart.tooltip((points) =>
-          [
-            formatTime(points[0].value[0], view.span),
-            ...points.map((p) => `${p.seriesName}: ${formatShare(p.value[1])}`),
-          ].join('\n'),
-        ),
-        trigger: 'axis',
-      },
-      grid: { left: 52, right: 16, top: 14, bottom: 26 },
-      xAxis: chart.axis({
-        type: 'value',
-        min: view.from,
-        max: view.to,
-        axisLabel: {
-          ...chart.text,
-          formatter: (at) => formatTime(at, view.span),
-          hideOverlap: true,
-          showMaxLabel: false,
-          showMinLabel: false,
-        },
-      }),
-      yAxis: chart.axis({
-        type: 'value',
-        min: 0,
-        max: (range) => Math.max(1, range.max),
-        splitLine: { lineStyle: { color: state.theme.colours.faint } },
-        axisLabel: { ...chart.text, formatter: (share) => formatShare(share) },
-      }),
-      series,
+    const { theme, view, cursor } = this.state;
+    const [width, height] = [
+      Math.max(200, this.room.clientWidth),
+      Math.max(100, this.room.clientHeight),
+    ];
+    const g = fitted(this.canvas, width, height);
+    const most = this.ticked.reduce(
+      (top, { scene, link }) => Math.max(top, this.#most(scene, link)),
+      1,
+    );
+    const x = (at) => EDGE + ((at - view.from) / view.span) * (width - EDGE - 8);
+    const y = (share) => height - 22 - (share / most) * (height - 34);
+    g.clearRect(0, 0, width, height);
+    g.font = '11px system-ui, sans-serif';
+    g.lineWidth = 1;
+    for (const share of [0, 0.5, 1]) {
+      g.fillStyle = theme.colours.faint;
+      g.fillRect(EDGE, y(share * most), width - EDGE - 8, 1);
+      g.fillStyle = theme.colours.muted;
+      g.fillText(formatShare(share * most), 4, y(share * most) + 4);
+      g.fillText(
+        formatTime(view.from + share * view.span, view.span),
+        EDGE + share * (width - EDGE - 76),
+        height - 6,
+      );
+    }
+    g.save();
+    g.beginPath();
+    g.rect(EDGE, 0, width - EDGE - 8, height - 20);
+    g.clip();
+    this.ticked.forEach(({ scene, link }, place) => {
+      const { load, share } = scene.links;
+      const bins = load.length / share.length;
+      g.strokeStyle = COLOURS[place];
+      g.lineWidth = 1.5;
+      g.setLineDash(scene.number ? [5, 3] : []);
+      g.beginPath();
+      for (let k = 0; k < bins; k++) {
+        const level = y(load[link * bins + k]);
+        g.lineTo(x((k * scene.total) / bins + scene.shift), level);
+        g.lineTo(x(((k + 1) * scene.total) / bins + scene.shift), level);
+      }
+      g.stroke();
     });
+    g.setLineDash([]);
+    g.fillStyle = theme.colours.cursor;
+    g.fillRect(x(cursor), 0, 1, height);
+    g.restore();
+    this.canvas.setAttribute('aria-label', t('links_chosen'));
   }
 
-  /** Equal spans of time, as steps. */
-  #line({ scene, link }, place) {
-    const { load, names, share } = scene.links;
-    const bins = load.length / share.length;
-    const width = scene.total / bins;
-    const data = [];
-    for (let k = 0; k < bins; k++) data.push([k * width + scene.shift, load[link * bins + k]]);
-    data.push([scene.total + scene.shift, load[link * bins + bins - 1]]);
-    const mark = this.state.scenes.length > 1 ? `${LETTERS[scene.number]} ` : '';
-    return {
-      type: 'line',
-      name: mark + names[link].join(' → ').slice(0, 80),
-      step: 'end',
-      symbol: 'none',
-      lineStyle: { width: 1.5, color: COLOURS[place], type: scene.number ? 'dashed' : 'solid' },
-      itemStyle: { color: COLOURS[place] },
-      areaStyle:
-        place === 0 && !scene.number ? { opacity: 0.12, color: COLOURS[place] } : undefined,
-      data,
-      markLine: place === 0 ? this.#cursor() : undefined,
-    };
-  }
-
-  #cursor() {
-    return {
-      symbol: 'none',
-      silent: true,
-      label: { show: false },
-      lineStyle: { color: this.state.theme.colours.cursor, type: 'solid', width: 1 },
-      data: [{ xAxis: this.state.cursor }],
-    };
+  #most(scene, link) {
+    const bins = scene.links.load.length / scene.links.share.length;
+    return scene.links.load
+      .subarray(link * bins, (link + 1) * bins)
+      .reduce((a, b) => Math.max(a, b), 0);
   }
 }

@@ -1,14 +1,14 @@
 /** The heat map of traffic: from which rank to which, how many bytes, how busy what joins them. */
 
-import { Chart } from './chart.js';
 import { MOST_CELLS, trafficCells } from './traffic.js';
 import { formatBytes, formatShare } from './format.js';
-import { h } from './dom.js';
+import { fitted, h } from './dom.js';
 import { largest } from './scene.js';
 import { t } from './words.js';
 import { LETTERS } from './mark.js';
 
 const LIGHT = ['#f1f5f9', '#c7dcef', '#8fbce0', '#4f93c9', '#1f67a6', '#0b3d73'];
+const EDGE = 56; // for the names of rows
 const DARK = ['#1c2530', '#173a5a', '#1d5a8e', '#2f80bd', '#69aede', '#bfe0f8'];
 
 export class TrafficView {
@@ -18,14 +18,19 @@ export class TrafficView {
     this.measure = 'bytes';
     this.scene = state.scenes[0];
     this.all();
-    this.chart = new Chart(state, 'heat');
+    this.canvas = h('canvas', {
+      role: 'img',
+      onclick: (event) => this.#enter(event),
+      onpointermove: (event) => this.#hover(event),
+    });
+    this.room = h('div', { class: 'heat' }, this.canvas);
     this.controls = h('div', { class: 'controls' });
     this.rows = h('tbody', {});
     this.caption = h('caption', {});
     this.body = h(
       'div',
       { class: 'split' },
-      this.chart.element,
+      this.room,
       h('div', { class: 'detail' }, h('table', {}, this.caption, this.rows)),
     );
     this.element = h('div', { class: 'stack' });
@@ -118,75 +123,62 @@ export class TrafficView {
     return size > 1 ? `${first}–${last}` : `${first}`;
   }
 
+  /** Cells as dark as their values are large; names at the edges. */
   #drawChart() {
-    const { chart } = this;
     const { cells } = this.cells;
     const values = this.cells[this.measure];
-    const data = [];
-    for (let at = 0; at < values.length; at++) {
-      if (this.cells.bytes[at]) data.push([at % cells, Math.floor(at / cells), values[at]]);
-    }
-    const names = Array.from({ length: cells }, (_, cell) => this.#name(cell));
-    const format = this.measure === 'bytes' ? formatBytes : formatShare;
     const most = values.reduce((a, b) => Math.max(a, b), 0) || 1;
-    const isDark = this.state.theme.name === 'dark';
-    const { colours } = this.state.theme;
-    const side = Math.max(120, chart.element.clientHeight - 62);
-    const wide = Math.min(side * (cells > 16 ? 2.4 : 1), chart.element.clientWidth - 190);
-    const axis = (name, more) =>
-      chart.axis({
-        type: 'category',
-        data: names,
-        name,
-        nameLocation: 'middle',
-        splitArea: { show: false },
-        ...more,
-      });
-    chart.element.setAttribute('role', 'img');
-    chart.element.setAttribute('aria-label', t('traffic_label'));
-    chart.draw(
-      {
-        tooltip: chart.tooltip(({ value: [to, from] }) =>
-          [
-            `${t('traffic_from')} ${names[from]} ${t('traffic_to')} ${names[to]}`,
-            `${t('traffic_bytes')}: ${formatBytes(this.cells.bytes[from * cells + to])}`,
-            `${t('traffic_share')}: ${formatShare(this.cells.share[from * cells + to])}`,
-          ].join('\n'),
-        ),
-        grid: { left: 72, top: 34, width: wide, height: side },
-        xAxis: axis(t('traffic_to'), { position: 'top', nameGap: 18 }),
-        yAxis: axis(t('traffic_from'), { inverse: true, nameGap: 48 }),
-        visualMap: {
-          min: 0,
-          max: most,
-          calculable: false,
-          orient: 'vertical',
-          left: wide + 94,
-          top: 'middle',
-          itemHeight: Math.max(60, side * 0.7),
-          inRange: { color: isDark ? DARK : LIGHT },
-          formatter: (value) => format(this.measure === 'bytes' ? Math.round(value) : value),
-          textStyle: chart.text,
-          text: [format(most), '0'],
-        },
-        series: [
-          {
-            type: 'heatmap',
-            data,
-            label: { show: false },
-            itemStyle: { borderColor: colours.background, borderWidth: cells > 32 ? 0.5 : 1.5 },
-            emphasis: { itemStyle: { borderColor: colours.accent, borderWidth: 2 } },
-          },
-        ],
-      },
-      (event) => this.#enter(event.value),
-    );
+    const { theme } = this.state;
+    const scale = theme.name === 'dark' ? DARK : LIGHT;
+    const room = Math.min(this.room.clientWidth - EDGE, this.room.clientHeight - 20);
+    const side = Math.max(120, room);
+    const g = fitted(this.canvas, side + EDGE, side + 18);
+    this.cell = side / cells;
+    g.clearRect(0, 0, side + EDGE, side + 18);
+    g.font = '11px system-ui, sans-serif';
+    for (let at = 0; at < values.length; at++) {
+      const [column, row] = [at % cells, Math.floor(at / cells)];
+      const shade = values[at] ? Math.ceil((values[at] / most) * (scale.length - 1)) : 0;
+      g.fillStyle = scale[shade];
+      g.fillRect(EDGE + column * this.cell, 18 + row * this.cell, this.cell - 0.6, this.cell - 0.6);
+    }
+    g.fillStyle = theme.colours.muted;
+    const every = Math.ceil(30 / this.cell);
+    for (let cell = 0; cell < cells; cell += every) {
+      g.textAlign = 'right';
+      g.fillText(this.#name(cell), EDGE - 6, 18 + (cell + 0.5) * this.cell + 4);
+      g.textAlign = 'center';
+      g.fillText(this.#name(cell), EDGE + (cell + 0.5) * this.cell, 12);
+    }
+    this.canvas.setAttribute('aria-label', t('traffic_label'));
+  }
+
+  /** The receiver and the sender of the cell under the pointer. */
+  #under(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const at = [event.clientX - box.left - EDGE, event.clientY - box.top - 18];
+    const [to, from] = at.map((place) => Math.floor(place / this.cell));
+    return to >= 0 && from >= 0 && Math.max(to, from) < this.cells.cells ? [to, from] : null;
+  }
+
+  #hover(event) {
+    const found = this.#under(event);
+    if (!found) return;
+    const [to, from] = found;
+    const at = from * this.cells.cells + to;
+    this.canvas.title = [
+      `${t('traffic_from')} ${this.#name(from)} ${t('traffic_to')} ${this.#name(to)}`,
+      `${t('traffic_bytes')}: ${formatBytes(this.cells.bytes[at])}`,
+      `${t('traffic_share')}: ${formatShare(this.cells.share[at])}`,
+    ].join('\n');
   }
 
   /** Look at the ranks of one cell's row and column. */
-  #enter([to, from]) {
+  #enter(event) {
     const { size } = this.cells;
-    if (size === 1) return;
+    const found = this.#under(event);
+    if (size === 1 || !found) return;
+    const [to, from] = found;
     const low = Math.min(to, from) * size;
     const high = (Math.max(to, from) + 1) * size;
     this.low += low;

@@ -1,0 +1,377 @@
+/** The stage: nodes as they are joined, with what they hold; arrows of a step, and what travels. */
+
+import { RDMA, REDUCE, count } from './steps.js';
+import { fitted } from './dom.js';
+import { t } from './words.js';
+
+export const INKS = [
+  ...['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#b8a800', '#7b5ea7'],
+  ...['#6fb1da', '#f3ce7f', '#6cc9ae', '#e6bcd3', '#a9daf5', '#eba277', '#dbd066', '#b9a8d2'],
+];
+const DARK_INKS = new Set([0, 2, 5, 7]);
+const MANY = 40; // arrows of which those of one rank alone stand out
+
+const inkOf = (column) => INKS[column % INKS.length];
+const fontOf = (size, weight = 700) => `${weight} ${size}px system-ui, sans-serif`;
+
+export class Stage {
+  constructor(state, steps, canvas) {
+    Object.assign(this, { state, steps, canvas, rank: null, chunk: null, hovered: null });
+    this.hot = [];
+  }
+
+  resize(width, height) {
+    Object.assign(this, { width, height });
+    const { seats } = this.steps.table;
+    const upright = seats.kind === 'rows' && width < 700;
+    const across = upright ? Math.max(1, seats.boxes.length) : Math.max(1, seats.across);
+    const nodes = this.steps.nodes;
+    const down = upright ? seats.across : Math.ceil(nodes / across);
+    let [wide, high] = [(width - 20) / across - 12, (height - 20) / down - 16];
+    if (seats.kind === 'ring') {
+      wide = Math.min(width / (width < 600 ? 4.5 : 6.4), nodes <= 4 ? 230 : nodes <= 8 ? 160 : 92);
+      high = Math.min(height / (nodes <= 4 ? 3.4 : nodes <= 8 ? 5.3 : 7), 124);
+    } else if (!upright) high *= seats.kind === 'rows' ? 0.55 : 0.75;
+    if (upright) wide -= 40;
+    if ((this.steps.cells?.rows ?? 1) === 1) high = Math.min(high, wide * 0.42 + 20);
+    Object.assign(this, {
+      upright,
+      wide: Math.min(wide, 230),
+      high: Math.max(14, Math.min(high, 150)),
+    });
+    const pad = seats.kind === 'ring' ? [this.wide / 2 + 14, this.high / 2 + 10] : [10, 10];
+    this.at = Array.from({ length: nodes }, (_, k) => {
+      const [u, v] = upright ? [seats.y[k], seats.x[k]] : [seats.x[k], seats.y[k]];
+      return [pad[0] + u * (width - 2 * pad[0]), pad[1] + v * (height - 2 * pad[1])];
+    });
+  }
+
+  draw() {
+    const { steps } = this;
+    const g = fitted(this.canvas, this.width, this.height);
+    Object.assign(this, { g, colours: this.state.theme.colours, hot: [] });
+    g.fillStyle = this.colours.background;
+    g.fillRect(0, 0, this.width, this.height);
+    g.lineCap = 'round';
+    this.#boxes();
+    const moves = steps.isBefore ? [] : steps.movesOf(steps.now);
+    const between = moves.filter((k) => steps.moves.source[k] !== steps.moves.target[k]);
+    this.crowded = between.length > MANY || steps.table.noun !== 'rank';
+    between.forEach((move) => this.#arrow(move));
+    const busy = new Set(moves.flatMap((k) => [steps.moves.source[k], steps.moves.target[k]]));
+    for (let node = 0; node < steps.nodes; node++) this.#card(node, busy.has(node));
+    between.forEach((move) => this.#token(move));
+    g.globalAlpha = 1;
+  }
+
+  #boxes() {
+    const { g, colours, width, height, upright } = this;
+    g.font = fontOf(12, 600);
+    g.textAlign = 'left';
+    for (const box of this.steps.table.seats.boxes) {
+      const [, top, , bottom] = box;
+      const [x, y] = upright ? [top * width, 2] : [2, top * height];
+      g.strokeStyle = colours.line;
+      g.setLineDash([5, 4]);
+      this.#round(
+        x + 2,
+        y + 2,
+        (upright ? (bottom - top) * width : width) - 6,
+        (upright ? height : (bottom - top) * height) - 6,
+        9,
+      );
+      g.stroke();
+      g.setLineDash([]);
+      g.fillStyle = colours.muted;
+      g.fillText(box[4], x + 10, y + 16);
+    }
+  }
+
+  #round(x, y, width, height, radius) {
+    this.g.beginPath();
+    this.g.roundRect(x, y, width, height, radius);
+  }
+
+  // ---- arrows and tokens ----
+
+  /** How strongly a move is drawn: 0 hardly, 1 as all others, 2 as one that stands out. */
+  #weight(move) {
+    const { source, target } = this.steps.moves;
+    const pick = this.hovered ?? this.rank;
+    if (this.chunk !== null && !this.steps.columnsOf(move).includes(this.chunk)) return 0;
+    if (pick !== null) return source[move] === pick || target[move] === pick ? 2 : 0;
+    if (!this.crowded || this.chunk !== null) return 1;
+    const { noun, leads } = this.steps.table;
+    return (noun === 'rank' ? leads.includes(source[move]) : source[move] === 0) ? 2 : 0.5;
+  }
+
+  curve(move) {
+    const { source, target } = this.steps.moves;
+    const [a, b] = [this.at[source[move]], this.at[target[move]]];
+    const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
+    const middle = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
+    if (this.steps.table.seats.kind !== 'ring' && Math.abs(dy) < 1) return this.#bow(a, b, dx);
+    let control = [middle[0] - dy * 0.14, middle[1] + dx * 0.14];
+    if (this.steps.table.seats.kind === 'ring') {
+      const [cx, cy] = [this.width / 2, this.height / 2];
+      const pull = Math.hypot(dx, dy) > 0.45 * Math.min(cx, cy) ? 0.26 : 0.05;
+      control = [
+        middle[0] * (1 - pull) + cx * pull - dy * 0.07,
+        middle[1] * (1 - pull) + cy * pull + dx * 0.07,
+      ];
+    } else if (Math.abs(dx) < 1)
+      control = [a[0] + Math.sign(dy) * (this.wide / 2 + Math.abs(dy) * 0.1), middle[1]];
+    const cut = (p) => {
+      const [x, y] = [control[0] - p[0], control[1] - p[1]];
+      const part = Math.min(
+        (this.wide / 2 + 4) / Math.abs(x || 1e-9),
+        (this.high / 2 + 4) / Math.abs(y || 1e-9),
+        0.85,
+      );
+      return [p[0] + x * part, p[1] + y * part];
+    };
+    return [cut(a), control, cut(b)];
+  }
+
+  /** A curve between cards of one row: above them to the right, below them to the left. */
+  #bow(a, b, dx) {
+    const way = Math.sign(dx);
+    const edge = a[1] - way * (this.high / 2 + 3);
+    const rise = Math.min(Math.abs(dx) * 0.3, this.high * 1.1) + 8;
+    const [from, to] = [a[0] + way * this.wide * 0.2, b[0] - way * this.wide * 0.2];
+    return [
+      [from, edge],
+      [(from + to) / 2, edge - way * rise],
+      [to, edge],
+    ];
+  }
+
+  #arrow(move) {
+    const { g, colours, steps } = this;
+    const { kind, bytes } = steps.moves;
+    const weight = this.#weight(move);
+    const [from, control, to] = this.curve(move);
+    const columns = steps.columnsOf(move);
+    const isOver = steps.progress(move) >= 1;
+    const isBad = this.marks?.moves.has(move);
+    g.globalAlpha = (weight === 0 ? 0.07 : weight === 0.5 ? 0.22 : 0.95) * (isOver ? 0.45 : 1);
+    g.strokeStyle = g.fillStyle = isBad
+      ? colours.bad
+      : columns.length === 1
+        ? inkOf(columns[0])
+        : weight === 2
+          ? colours.accent
+          : colours.muted;
+    const load =
+      steps.table.noun === 'rank' ? 0 : (3 * bytes[move]) / Math.max(1, this.#most(move));
+    g.lineWidth = (weight >= 1 ? 2.2 : 1) + load;
+    g.setLineDash(kind[move] & RDMA && weight >= 1 ? [6, 4] : []);
+    g.beginPath();
+    g.moveTo(...from);
+    g.quadraticCurveTo(...control, ...to);
+    g.stroke();
+    g.setLineDash([]);
+    if (weight >= 1) {
+      const turn = Math.atan2(to[1] - control[1], to[0] - control[0]);
+      g.beginPath();
+      g.moveTo(to[0] + 4 * Math.cos(turn), to[1] + 4 * Math.sin(turn));
+      for (const by of [0.42, -0.42])
+        g.lineTo(to[0] - 9 * Math.cos(turn + by), to[1] - 9 * Math.sin(turn + by));
+      g.fill();
+    }
+    g.globalAlpha = 1;
+    this.hot.push({ kind: 'move', move, curve: [from, control, to] });
+  }
+
+  /** The most bytes that a move of the same step has. */
+  #most(move) {
+    const { step, bytes } = this.steps.moves;
+    if (this.mostOf !== step[move]) {
+      this.mostOf = step[move];
+      this.mostBytes = this.steps
+        .movesOf(step[move])
+        .reduce((most, k) => Math.max(most, bytes[k]), 0);
+    }
+    return this.mostBytes;
+  }
+
+  /** The chunks of a move, on their way. */
+  #token(move) {
+    const { g, colours, steps } = this;
+    const part = steps.progress(move);
+    const weight = this.#weight(move);
+    if (part < 0 || part >= 1 || weight < 1) return;
+    const [x, y] = pointOf(this.curve(move), 0.12 + 0.76 * part);
+    const columns = steps.columnsOf(move).slice(0, 8);
+    const wide = columns.length > 1 ? Math.min(this.crowded ? 20 : 44, columns.length * 9) : 18;
+    const high = this.crowded ? 9 : 15;
+    g.fillStyle = colours.background;
+    g.strokeStyle = colours.text;
+    g.lineWidth = 1;
+    this.#round(x - wide / 2 - 2, y - high / 2 - 2, wide + 4, high + 4, 4);
+    g.fill();
+    g.stroke();
+    const adds = steps.moves.kind[move] & REDUCE;
+    if (!columns.length) {
+      g.fillStyle = adds ? '#7b5ea7' : '#0b7a55';
+      g.fillRect(x - wide / 2, y - high / 2, wide, high);
+    }
+    columns.forEach((column, k) => {
+      g.fillStyle = inkOf(column);
+      g.fillRect(
+        x - wide / 2 + (k * wide) / columns.length,
+        y - high / 2,
+        wide / columns.length - 0.6,
+        high,
+      );
+    });
+    if (columns.length === 1 && high > 12)
+      this.#letter((adds ? '+' : '') + this.name(columns[0]), columns[0], x, y + 4, 11);
+  }
+
+  name(column) {
+    const { cells } = this.steps;
+    return String(cells.owners ? cells.sources[column] : column);
+  }
+
+  #letter(text, column, x, y, size) {
+    const { g } = this;
+    g.fillStyle = DARK_INKS.has(column % 16) ? '#fff' : '#111';
+    g.font = fontOf(size);
+    g.textAlign = 'center';
+    g.fillText(text, x, y);
+  }
+
+  // ---- cards ----
+
+  #card(node, isBusy) {
+    const { g, colours, steps, wide, high } = this;
+    const [x, y] = [this.at[node][0] - wide / 2, this.at[node][1] - high / 2];
+    const isBad = this.marks?.nodes.has(node);
+    this.#round(x, y, wide, high, 6);
+    g.fillStyle = colours.panel;
+    g.fill();
+    g.strokeStyle = isBad ? colours.bad : this.rank === node ? colours.accent : colours.line;
+    g.lineWidth = isBad ? 3 : this.rank === node ? 2.6 : 1;
+    g.setLineDash(isBusy || isBad ? [] : [3, 3]);
+    g.stroke();
+    g.setLineDash([]);
+    this.hot.push({ kind: 'card', node, x, y, wide, high });
+    const top = high > 30 && wide > 24 ? 17 : 3;
+    if (top > 3) {
+      g.fillStyle = isBad ? colours.bad : colours.text;
+      g.font = fontOf(wide < 60 ? 10 : 12);
+      g.textAlign = 'left';
+      const name =
+        wide < 78
+          ? steps.table.names[node]
+          : t(`node_${steps.table.noun}`, { name: steps.table.names[node] });
+      g.fillText(isBad ? `✗ ${name}` : name, x + 6, y + 13);
+    }
+    const pad = wide < 60 ? 3 : 6;
+    const box = [x + pad, y + top, wide - 2 * pad, high - top - pad];
+    if (steps.cells) this.#cells(node, ...box);
+    else this.#share(node, ...box);
+  }
+
+  #share(node, x, y, width, height) {
+    const { g } = this;
+    const share = this.steps.shareOf(node);
+    g.fillStyle = this.colours.faint;
+    g.fillRect(x, y, width, height);
+    g.fillStyle = inkOf(2);
+    g.fillRect(x, y + height * (1 - share), width, height * share);
+    const step = this.steps.list[this.steps.now - 1];
+    if (step?.inside.length && !this.steps.isBefore) this.#inside(step, x, y, width, height);
+  }
+
+  /** The devices of a server on a circle, and what moves between them. */
+  #inside({ inside, ending }, x, y, width, height) {
+    const { g, colours, steps } = this;
+    const { devices } = steps.table;
+    const at = (k) => [
+      x + width * (0.5 + 0.4 * Math.sin((2 * Math.PI * k) / devices)),
+      y + height * (0.5 - 0.4 * Math.cos((2 * Math.PI * k) / devices)),
+    ];
+    const part = steps.isOver ? 1 : steps.place % 1;
+    g.strokeStyle = ending.includes('adds') ? '#7b5ea7' : '#0b7a55';
+    g.lineWidth = 1.2;
+    for (const [source, target] of inside) {
+      if (inside.length > MANY && source) continue; // the first device stands for the others
+      const [a, b] = [at(source), at(target)];
+      g.beginPath();
+      g.moveTo(...a);
+      g.lineTo(...b);
+      g.stroke();
+      g.fillStyle = colours.accent;
+      g.fillRect(a[0] + (b[0] - a[0]) * part - 2, a[1] + (b[1] - a[1]) * part - 2, 4, 4);
+    }
+    g.fillStyle = colours.text;
+    for (let k = 0; k < devices; k++) g.fillRect(at(k)[0] - 1.5, at(k)[1] - 1.5, 3, 3);
+  }
+
+  #cells(rank, x, y, width, height) {
+    const { g, colours, steps } = this;
+    const { cells } = steps;
+    const { now, fresh } = steps.held(rank);
+    const [wide, high] = [width / cells.columns, height / cells.rows];
+    const gap = wide > 5 ? 1 : 0.4;
+    for (let column = 0; column < cells.columns; column++) {
+      const left = x + column * wide;
+      const found = count(cells, now, column);
+      const isWhole = found === cells.rows;
+      g.globalAlpha = this.chunk === null || this.chunk === column ? 1 : 0.13;
+      g.fillStyle = colours.faint;
+      g.fillRect(left, y, wide - gap, height);
+      g.fillStyle = inkOf(column);
+      for (let row = 0; row < cells.rows; row++) {
+        if (!((now >> BigInt(row * cells.columns + column)) & 1n)) continue;
+        const line =
+          isWhole && cells.reduces ? high + 0.3 : Math.max(high - (high > 4 ? 1 : 0.3), 0.8);
+        g.fillRect(left, y + row * high, wide - gap, line);
+      }
+      if (count(cells, fresh, column)) {
+        g.strokeStyle = colours.text;
+        g.lineWidth = 1.6;
+        g.strokeRect(left - 0.3, y - 0.3, wide - gap + 0.6, height + 0.6);
+      }
+      if (wide > 13 && height > 12 && (cells.rows === 1 ? found : isWhole && cells.reduces)) {
+        const text = cells.rows === 1 ? this.name(column) : 'Σ';
+        this.#letter(
+          text,
+          column,
+          left + (wide - gap) / 2,
+          y + height / 2 + 4.5,
+          Math.min(13, wide * 0.7),
+        );
+      }
+      g.globalAlpha = 1;
+      this.hot.push({ kind: 'cell', node: rank, column, found, x: left, y, wide, high: height });
+    }
+  }
+
+  /** What lies at a point: a cell, a card, or a move; null for nothing. */
+  hit(x, y) {
+    const inside = (h) => x >= h.x && x <= h.x + h.wide && y >= h.y && y <= h.y + h.high;
+    for (const kind of ['cell', 'card']) {
+      const found = this.hot.find((h) => h.kind === kind && inside(h));
+      if (found) return found;
+    }
+    let [best, near] = [null, 8];
+    for (const h of this.hot) {
+      if (h.kind !== 'move') continue;
+      for (let part = 0.05; part < 1; part += 0.06) {
+        const [px, py] = pointOf(h.curve, part);
+        const far = Math.hypot(px - x, py - y);
+        if (far < near) [best, near] = [h, far];
+      }
+    }
+    return best;
+  }
+}
+
+/** The point of a curve at a part of its way. */
+export function pointOf([a, c, b], part) {
+  const rest = 1 - part;
+  return [0, 1].map((k) => rest * rest * a[k] + 2 * rest * part * c[k] + part * part * b[k]);
+}
