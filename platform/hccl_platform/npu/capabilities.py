@@ -80,7 +80,7 @@ def probe(driver: AclDriver, agreement: Agreement, around: Neighbourhood) -> Cap
             f"The NPUs {', '.join(map(str, around.devices))} do not all reach each other's memory.",
             "See `npu-smi info -t topo`; take NPUs of one server, or --platform distributed.",
         )
-    trial = _Trial(driver, agreement, around)
+    trial = _PeerTrial(driver, agreement, around)
     notifies = _first("notifies", (KEYS, LISTED_KEYS), trial.opens_notifies, trial)
     memory = _first("memory", MEMORY_WAYS, trial.opens_memory, trial)
     try:
@@ -102,7 +102,7 @@ def probe(driver: AclDriver, agreement: Agreement, around: Neighbourhood) -> Cap
     return found_all
 
 
-def _first(what: str, ways: Sequence[str], works: Callable[[str], bool], trial: _Trial) -> str:
+def _first(what: str, ways: Sequence[str], works: Callable[[str], bool], trial: _PeerTrial) -> str:
     """Return the first way that works at every rank; NotSupportedError, with all reasons, if none
     does.
     """
@@ -118,7 +118,7 @@ def _first(what: str, ways: Sequence[str], works: Callable[[str], bool], trial: 
 
 
 @dataclass
-class _Trial:
+class _PeerTrial:
     """The opening of peers' memory and notifies. `memory` is this rank's and `own` its key,
     `opened` has the keys and addresses of its peers'; `reasons` tells why ways have failed.
     """
