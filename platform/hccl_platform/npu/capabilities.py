@@ -81,9 +81,9 @@ def probe(driver: AclDriver, agreement: Agreement, around: Neighbourhood) -> Cap
             "See `npu-smi info -t topo`; take NPUs of one server, or --platform distributed.",
         )
     trial = _PeerTrial(driver, agreement, around)
-    notifies = _first("notifies", (KEYS, LISTED_KEYS), trial.opens_notifies, trial)
     memory = _first("memory", MEMORY_WAYS, trial.opens_memory, trial)
     try:
+        notifies = _first("notifies", (KEYS, LISTED_KEYS), trial.opens_notifies, trial)
         inline = _reductions(driver, agreement, around, trial.memory, trial.opened)
         pooled = agreement.all("to allocate memory for peers", driver.shared.is_pooled)
     finally:
