@@ -10,6 +10,7 @@ import signal
 import time
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -113,7 +114,7 @@ def go_through(seed: int, folder: Path) -> None:
     for attempt in range(1 + (script.kind == RESTART)):
         with children(
             script.ranks,
-            lambda world, attempt=attempt: script.body(world, store.port, folder, attempt),
+            partial(script.body, port=store.port, folder=folder, attempt=attempt),
             folder,
         ) as started:
             others = [r for r in range(script.ranks) if r != script.victim]

@@ -80,10 +80,10 @@ def probe(driver: AclDriver, agreement: Agreement, around: Neighbourhood) -> Cap
             f"The NPUs {', '.join(map(str, around.devices))} do not all reach each other's memory.",
             "See `npu-smi info -t topo`; take NPUs of one server, or --platform distributed.",
         )
-    trial = _Trial(driver, agreement, around)
-    notifies = _first("notifies", (KEYS, LISTED_KEYS), trial.opens_notifies, trial)
+    trial = _PeerTrial(driver, agreement, around)
     memory = _first("memory", MEMORY_WAYS, trial.opens_memory, trial)
     try:
+        notifies = _first("notifies", (KEYS, LISTED_KEYS), trial.opens_notifies, trial)
         inline = _reductions(driver, agreement, around, trial.memory, trial.opened)
         pooled = agreement.all("to allocate memory for peers", driver.shared.is_pooled)
     finally:
@@ -102,7 +102,7 @@ def probe(driver: AclDriver, agreement: Agreement, around: Neighbourhood) -> Cap
     return found_all
 
 
-def _first(what: str, ways: Sequence[str], works: Callable[[str], bool], trial: _Trial) -> str:
+def _first(what: str, ways: Sequence[str], works: Callable[[str], bool], trial: _PeerTrial) -> str:
     """Return the first way that works at every rank; NotSupportedError, with all reasons, if none
     does.
     """
@@ -118,7 +118,7 @@ def _first(what: str, ways: Sequence[str], works: Callable[[str], bool], trial: 
 
 
 @dataclass
-class _Trial:
+class _PeerTrial:
     """The opening of peers' memory and notifies. `memory` is this rank's and `own` its key,
     `opened` has the keys and addresses of its peers'; `reasons` tells why ways have failed.
     """

@@ -21,7 +21,7 @@ from hccl_platform.npu.acl import TASK_TIMEOUT, AclError, Library, load
 from hccl_platform.npu.driver import TaskError
 from hccl_platform.npu.failed_tasks import History, IssuedRun
 from hccl_platform.npu.issue import IssueList
-from hccl_platform.npu.peer_memory import HANDLES, HUGE_ONLY_P2P, KEYS, LISTED_KEYS
+from hccl_platform.npu.peer_memory import HANDLES, HUGE_ONLY_P2P, KEYS, LISTED_KEYS, MEMORY_WAYS
 from hccl_platform.processes.world import World
 from hccl_py.call.config import Config
 from hccl_py.errors import HcclError, NotSupportedError
@@ -392,6 +392,7 @@ def test_memory_and_keys_that_are_missing_are_refused(tmp_path: Path) -> None:
             ended = started.wait()
     assert {each.error for each in ended.values()} == {"NotSupportedError"}
     assert "Processes cannot open each other's memory" in ended[0].message
+    assert all(f"{way}: aclrt" in ended[0].message for way in MEMORY_WAYS)
     assert "--pid=host" in ended[0].hint
 
 
