@@ -35,6 +35,10 @@ SLOW_RANK, SLOW_LINK = "2x", "10x"
 """The factors of the straggler and of the bad link."""
 
 
+_SHOWN_SHARE = 0.001
+"""The share of the time that a part has at least to be shown; JSON has all."""
+
+
 class AdvicePart(NamedTuple):
     """A part: its name, its lines for people, its key in JSON and the value there."""
 
@@ -98,6 +102,8 @@ class Adviser:
     ) -> Adviser:
         """Check a call, its topology and its cost model."""
         request = CallRequest(call)
+        if request.minbytes == 0 and not request.is_fixed:
+            raise ParameterError("There is nothing to advise on at 0 bytes.", "Give -b 1 or more.")
         found = checked_model(model, request.topology)
         request.cost = found.cost
         return Adviser(request, found, effort_s, jobs)
@@ -210,6 +216,7 @@ class Adviser:
         lines = [
             f"{self.accuracy.time(part.us)} ({format_share(part.us / self.us)}) {part.what}"
             for part in parts
+            if part.us >= _SHOWN_SHARE * self.us
         ]
         value = [part._asdict() for part in parts]
         return AdvicePart("goes into", lines or ["nothing takes any time"], "time_parts", value)

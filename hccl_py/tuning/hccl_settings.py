@@ -1,7 +1,7 @@
 """HCCL's settings that lead to an executor: the environment by which its rules choose it.
 
-Words of HCCL_ALGO for each level and values of HCCL_OP_EXPANSION_MODE are tried on the rules, the
-fewest settings first; nothing is recorded.
+Words of HCCL_ALGO for each level and values of HCCL_OP_EXPANSION_MODE are tried on the rules, and
+the fewest words are kept; nothing is recorded.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import NamedTuple
 
+from hccl_py.call.algo import parse_algo
 from hccl_py.call.config import Config
 from hccl_py.call.expansion import MODES
 from hccl_py.call.op_param import OpParam
@@ -51,17 +52,27 @@ def settings_by_way(
         except HcclError:
             continue  # HCCL refuses this setting here: it leads to nothing
         if chosen.executor == chosen.hccl_executor:
-            found.setdefault(way_of(chosen.executor, chosen.algorithm), setting)
+            way = way_of(chosen.executor, chosen.algorithm)
+            if way not in found or (_count(setting, way) < _count(found[way], way)):
+                found[way] = setting
     return {way: setting for way, setting in found.items() if setting.text}
 
 
+def _count(setting: HcclSetting, way: Way) -> tuple[int, int]:
+    """Return the number of words that a setting has, and of those that do not count as they are."""
+    words = parse_algo(setting.config.algo, "").items()
+    named = [(level, word) for level, word in words if word != "NA"]
+    modes = setting.text.count("HCCL_OP_EXPANSION_MODE")
+    return len(named) + modes, sum(word not in way[1] for word in named)
+
+
 def _settings(topology: Topology, config: Config) -> Iterator[HcclSetting]:
-    """Yield settings that HCCL takes on the device, those that change least first."""
+    """Yield settings that HCCL takes on the device."""
     device = topology.product.device
     pods = len(set(topology.superpod)) > 1
     words = [("", "")]
     if device != "950":
-        words = sorted(product(_LEVEL1, _LEVEL2 if pods else ("",)), key=_count)
+        words = list(product(_LEVEL1, _LEVEL2 if pods else ("",)))
     for mode in (None, *MODES.get(device, ())):
         for level1, level2 in words:
             update: dict[str, object] = {}
@@ -75,7 +86,3 @@ def _settings(topology: Topology, config: Config) -> Iterator[HcclSetting]:
                 update["op_expansion_mode"] = mode
                 said.append(f"HCCL_OP_EXPANSION_MODE={mode}")
             yield HcclSetting(" ".join(said), config.model_copy(update=update))
-
-
-def _count(words: tuple[str, ...]) -> int:
-    return sum(map(bool, words))

@@ -317,6 +317,6 @@ def _parsed(data: bytes) -> TuningTable:
     if found != SCHEMA:
         raise FileError(
             f"schema: expected {SCHEMA}, found {json.dumps(found)[:60]}.",
-            "`hccl-py compare --save FILE` writes tuning tables.",
+            "`hccl-py compare --table FILE` writes tuning tables.",
         )
     return checked(TuningTable, document)

@@ -130,6 +130,7 @@ def test_an_overruled_word_is_told_by_all_commands(
         (["--counts", "x.json"], "compare takes no --counts"),
         (["--html", "x.txt"], ".html"),
         (["--effort", "-1"], "--effort"),
+        (["-b", "0"], "nothing to advise on at 0 bytes"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(

@@ -44,3 +44,9 @@ def test_the_fewest_words_are_named() -> None:
     found = settings_by_way(op, topology, Config(), installed_executors())
     ring = way_of("AllReduceMeshExecutor", {"level0": "mesh", "level1": "ring"})
     assert found[ring].text == 'HCCL_ALGO="level0:NA;level1:ring"'
+    a3 = topology_of(preset="atlas-900-a3", servers=3, devices=4, superpods=2)
+    found = settings_by_way(op, a3, Config(algo="level0:NA;level1:ring"), installed_executors())
+    levels = {"level0": "double_ring", "level1": "NHR", "level2": "H-D_R"}
+    fast = way_of("AllReduceFastDoubleRingFor91093Executor", levels)
+    asked = {"level0:NA;level1:NHR;level2:H-D_R", "level0:NA;level1:NA;level2:H-D_R"}
+    assert found[fast].config.algo in asked  # and not H-D_R, for which NHR runs as well
