@@ -52,11 +52,6 @@ class HcclChoice:
         return levels | ({"level2": found.level2} if found.level2 else {})
 
     @property
-    def level1(self) -> str:
-        """HCCL's algorithm between servers, or the one that it would have on other devices."""
-        return self.levels.get("level1", self.facts.level1)
-
-    @property
     def why_levels(self) -> dict[str, str]:
         """The reason for HCCL's algorithm on each level."""
         if isinstance(self.facts, Facts950):
@@ -87,20 +82,26 @@ class HcclChoice:
     @cached_property
     def refusal(self) -> tuple[str, HcclResult]:
         """HCCL's reason for refusing the call, and its result; an empty reason if it does not."""
-        if not isinstance(self.facts, Facts950):
-            if names_others(self.config.algo):
-                text = "HCCL_ALGO's others= is read, and then taken for an op that it does not know"
-                return text, HcclResult.E_PARA
-            if self.facts.levels.refusal:
-                return self.facts.levels.refusal, HcclResult.E_PARA
-            if self.facts.bad_module:
-                devices = self.facts.server_devices[0]
-                text = f"a server of 910A has 1, 2, 4 or 8 devices, not {devices}"
-                return text, HcclResult.E_PARA
-            order = self.facts.deterministic
-            if self.facts.op.reduce is not None and order not in self.ruleset.orders:
-                return f"{self.ruleset.name} knows no {order} order of sums", HcclResult.E_PARA
+        if isinstance(self.facts, Facts950):
+            return self.row.refusal, self.row.result or HcclResult.SUCCESS
+        if names_others(self.config.algo):
+            text = "HCCL_ALGO's others= is read, and then taken for an op that it does not know"
+            return text, HcclResult.E_PARA
+        if self.facts.levels.refusal:
+            return self.facts.levels.refusal, HcclResult.E_PARA
+        if self.facts.bad_module:
+            devices = self.facts.server_devices[0]
+            text = f"a server of 910A has 1, 2, 4 or 8 devices, not {devices}"
+            return text, HcclResult.E_PARA
+        order = self.facts.deterministic
+        if self.facts.op.reduce is not None and order not in self.ruleset.orders:
+            return f"{self.ruleset.name} knows no {order} order of sums", HcclResult.E_PARA
         return self.row.refusal, self.row.result or HcclResult.SUCCESS
+
+    @property
+    def level1(self) -> str:
+        """HCCL's algorithm between servers, or the one that it would have on other devices."""
+        return self.levels.get("level1", self.facts.level1)
 
     @property
     def unknown(self) -> str:

@@ -16,9 +16,10 @@ class Settings:
     environment variables.
 
     `topology` is a preset's name, a generated network or a `Topology`: where the ranks of the world
-    are said to be, which decides what is selected. `executor` maps names of ops to the executors
-    that run them, `executors` adds classes that no installed package brings. `buffsize_mb` is in MB
-    of 2^20 bytes. A new group has those of the world, unless it is given its own.
+    are said to be, which decides what is selected. `expansion_mode` says where tasks are made.
+    `executor` maps names of ops to the executors that run them, `executors` adds classes that no
+    installed package brings. `buffsize_mb` is in MB of 2^20 bytes. A new group has those of the
+    world, unless it is given its own.
     """
 
     topology: str | Topology = DEFAULT_PRESET

@@ -397,6 +397,8 @@ def _check_names(op: str, executors: Collection[str]) -> None:
 
 def _notes(chosen: Selection) -> list[str]:
     """Return notes on a choice of HCCL that differs from that of its rules here."""
+    if chosen.unknown:
+        return [f"HCCL's choice is not known here: {chosen.unknown}"]
     if chosen.refusal:
         return [f"HCCL refuses the call with {chosen.result}: {chosen.refusal}"]
     if chosen.hccl_executor != chosen.executor:
