@@ -240,6 +240,8 @@ export class PictureView {
   draw() {
     if (this.state.mode !== 'picture') return;
     const room = byId('cards-room');
+    const isUpright = this.steps.table.seats.kind === 'rows' && innerWidth < 700;
+    room.classList.toggle('upright', isUpright);
     if (!room.clientWidth) return;
     const { stage, steps } = this;
     stage.marks = this.#marks();
@@ -250,11 +252,18 @@ export class PictureView {
     this.side.draw();
     this.frames.forEach((frame) => {
       const isOn = Number(frame.dataset.step) === (steps.isBefore ? 0 : steps.now);
-      if (isOn && !frame.classList.contains('on'))
-        frame.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+      if (isOn && !frame.classList.contains('on')) this.#bringIntoFilm(frame);
       frame.classList.toggle('on', isOn);
       frame.setAttribute('aria-current', isOn ? 'step' : 'false');
     });
+  }
+
+  /** Scroll the film, and nothing else, until a frame is seen. */
+  #bringIntoFilm(frame) {
+    const film = byId('film');
+    const [box, room] = [frame.getBoundingClientRect(), film.getBoundingClientRect()];
+    if (box.left < room.left || box.right > room.right)
+      film.scrollLeft += box.left - room.left - room.width / 3;
   }
 
   /** The nodes and moves that errors of this step are about. */

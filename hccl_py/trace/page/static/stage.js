@@ -33,7 +33,7 @@ export class Stage {
       high = Math.min(height / (nodes <= 4 ? 3.4 : nodes <= 8 ? 5.3 : 7), 124);
     } else if (!upright) high *= seats.kind === 'rows' ? 0.55 : 0.75;
     if (upright) wide -= 40;
-    if ((this.steps.cells?.rows ?? 1) === 1) high = Math.min(high, wide * 0.42 + 20);
+    if (this.steps.cells?.rows === 1) high = Math.min(high, wide * 0.42 + 20);
     Object.assign(this, {
       upright,
       wide: Math.min(wide, 230),
