@@ -23,7 +23,7 @@ from hccl_executors.aicpu.seats import (
     ALIGN,
     DETOUR,
     AnyChannelRank,
-    Group,
+    RankGroup,
     Seat,
     Ways,
     cut,
@@ -51,20 +51,20 @@ REDUCE_SCATTERS = (MeshReduceScatter(DETOUR), NhrReduceScatter(), NhrReduceScatt
 SCATTERS = (MeshScatter(Ways((0, 1), 2, 2)), NhrScatter(), NhrScatter())
 
 
-def levels(rank: RankView | AnyChannelRank) -> tuple[Group, Group, Group]:
+def levels(rank: RankView | AnyChannelRank) -> tuple[RankGroup, RankGroup, RankGroup]:
     """Return the ranks of a server, those with the same place in the servers of a superpod, and
     those with the same place in all superpods.
     """
     servers, pods = rank.topology.superpods[0], len(rank.topology.superpods)
     inner = level0(rank)
     n0, pod = inner.size, inner.size * servers
-    middle = Group(
+    middle = RankGroup(
         rank.id // n0 % servers,
         servers,
         lambda index: rank.id // pod * pod + index * n0 + rank.id % n0,
         1,
     )
-    outer = Group(rank.id // pod, pods, lambda index: index * pod + rank.id % pod, 1)
+    outer = RankGroup(rank.id // pod, pods, lambda index: index * pod + rank.id % pod, 1)
     return inner, middle, outer
 
 
@@ -290,7 +290,7 @@ class InTurnAllReduce(InTurn):
         self.finish(op, rank, result)
 
     def result(self, rank: AnyChannelRank, collected: Region) -> Region:
-        """Return where all sums come together."""
+        """Return the memory that gets all sums."""
         whole: Region = rank.user_out
         return whole
 
