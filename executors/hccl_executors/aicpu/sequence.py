@@ -425,3 +425,11 @@ class AicpuReduceScatterSequenceMeshConcurNHR(InTurnReduceScatter):
     algorithm = "level0:mesh;level1:NHR"
     in_pod = True
     fidelity = _files("reduce_scatter/executor/ins_v2_reduce_scatter_sequence_executor_aicpu")
+
+
+class AicpuAllReduceSequenceMeshConcurNHR(InTurnAllReduce):
+    """AllReduce of very large data over the servers of a superpod."""
+
+    algorithm = "level0:mesh;level1:NHR"
+    in_pod = True
+    fidelity = _files("all_reduce/executor/ins_v2_all_reduce_sequence_executor_aicpu")
