@@ -321,6 +321,21 @@ def pieces_of(place: Seat | None) -> int:
     return 1 if place is None else place.n
 
 
+class InTurnAllReduceInPod(InTurnAllReduce):
+    """AllReduce on two levels: sums in the first half of the buffer, by way of the second."""
+
+    in_pod = True
+
+    def schedule(self, op: OpParam, rank: RankView) -> list[int]:
+        return InTurn.schedule(self, op, rank)
+
+    def slice_bytes(self, op: OpParam, rank: RankView | AnyChannelRank) -> int:
+        return rank.ccl_bytes // 2
+
+    def most(self, op: OpParam, rank: RankView) -> int:
+        return rank.ccl_bytes // 2 // ALIGN * ALIGN // op.unit // rank.size * rank.size
+
+
 class InTurnReduce(InTurnAllReduce):
     """Reduce: the same in the buffer, whence the root copies."""
 
@@ -427,9 +442,8 @@ class AicpuReduceScatterSequenceMeshConcurNHR(InTurnReduceScatter):
     fidelity = _files("reduce_scatter/executor/ins_v2_reduce_scatter_sequence_executor_aicpu")
 
 
-class AicpuAllReduceSequenceMeshConcurNHR(InTurnAllReduce):
+class AicpuAllReduceSequenceMeshConcurNHR(InTurnAllReduceInPod):
     """AllReduce of very large data over the servers of a superpod."""
 
     algorithm = "level0:mesh;level1:NHR"
-    in_pod = True
     fidelity = _files("all_reduce/executor/ins_v2_all_reduce_sequence_executor_aicpu")
