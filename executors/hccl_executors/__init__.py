@@ -235,6 +235,7 @@ EXECUTORS: tuple[type[BaseExecutor], ...] = (
     BatchSendRecvGroup,
     # Ascend 950
     sequence.AicpuAllGatherSequenceMeshConcurNHRNHR,
+    sequence.AicpuAllReduceSequenceMeshConcurNHR,
     sequence.AicpuAllReduceSequenceMeshConcurNHRNHR,
     sequence.AicpuReduceScatterSequenceMeshConcurNHRNHR,
     sequence.AicpuReduceSequenceMesh1DNHRNHR,

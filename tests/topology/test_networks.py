@@ -15,8 +15,10 @@ from hccl_py.cli import main
 from hccl_py.clocks.links import Links
 from hccl_py.errors import ParameterError
 from hccl_py.simulator import CostModel, Stragglers, simulate_tasks
-from hccl_py.topology import topology_of
+from hccl_py.topology import PRESETS, Topology, topology_of
 from hccl_py.topology.networks import Network, ProductNetwork, network_of
+from hccl_py.topology.networks.network import NEAREST
+from hccl_py.topology.networks.product import HCCS, ROCE
 from tests.recording import op_of, recorded
 from tests.simulator.costs import LINKS as COST
 from tests.topology.networks import GENERATED, all_pairs, graph_of, network, paths_of
@@ -321,3 +323,11 @@ def test_the_commands_know_networks(capsys: pytest.CaptureFixture[str]) -> None:
     assert "4 ranks: hypercube of 2 dimensions" in capsys.readouterr().out
     assert main([*call[:-1], "torus:4xx"]) == 2
     assert "sizes are not understood" in capsys.readouterr().err
+
+
+def test_devices_of_a_grid_are_joined_along_rows_and_columns() -> None:
+    """Devices 0, 1, 8 and 9 are two rows of two: 0 and 9 meet in the Clos network alone."""
+    grid = Topology.placed(PRESETS["ascend950"], [0] * 4, [0, 1, 8, 9])
+    source, target = np.array([0, 0, 0]), np.array([1, 2, 3])
+    media = ProductNetwork(grid).media(source, target, np.full(3, NEAREST, np.int8))
+    assert media.tolist() == [HCCS, HCCS, ROCE]

@@ -114,3 +114,14 @@ def test_pcie_has_the_rate_of_the_cost_model() -> None:
     assert set(network.rates(routes.link, cost).gbps.tolist()) == {54.4}
     near_routes = network_of(near).routes(np.array([0]), np.array([1]), np.zeros(1, bool))
     assert set(network_of(near).rates(near_routes.link, cost).gbps.tolist()) == {18.3}
+
+
+def test_servers_of_ascend_950_are_rows_unless_a_call_says_more() -> None:
+    assert topology_of(20, preset="ascend950").servers == (8, 8, 4)
+    assert topology_of(servers=1, devices=16, preset="ascend950").servers == (16,)
+
+
+def test_ub_reaches_all_ranks_of_ascend_950() -> None:
+    pods = topology_of(servers=2, devices=2, superpods=2, preset="ascend950")
+    assert not pods.has_rdma
+    assert topology_of(servers=2, devices=2, superpods=2, preset="atlas-900-a3").has_rdma

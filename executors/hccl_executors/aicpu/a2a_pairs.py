@@ -62,5 +62,5 @@ class PairsOfRanks:
 
 
 def at_once(n: int) -> int:
-    """Return how many pairs of a rank are under way at once."""
+    """Return the number of a rank's pairs that are under way at once."""
     return min(MOST_PAIRS, n - 1)

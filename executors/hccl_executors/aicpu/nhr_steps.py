@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hccl_py.values import RankInt
 
 
-class Step(NamedTuple):
+class NhrStep(NamedTuple):
     """The ranks to send to and to receive from, and the slices to send and to receive."""
 
     to: RankInt
@@ -32,18 +32,18 @@ def rounds(n: int) -> int:
     return (n - 1).bit_length()
 
 
-def reduce_steps(me: RankInt, n: int) -> Iterator[Step]:
+def reduce_steps(me: RankInt, n: int) -> Iterator[NhrStep]:
     """Yield the steps after which every rank has the sum of its own slice."""
     for d in (1 << s for s in range(rounds(n))):
         to = (me - d) % n
-        yield Step(to, (me + d) % n, _slices(to, n, d), _slices(me, n, d))
+        yield NhrStep(to, (me + d) % n, _slices(to, n, d), _slices(me, n, d))
 
 
-def gather_steps(me: RankInt, n: int) -> Iterator[Step]:
+def gather_steps(me: RankInt, n: int) -> Iterator[NhrStep]:
     """Yield the steps after which every rank has all slices, from its own."""
     for d in (1 << s for s in reversed(range(rounds(n)))):
         source = (me - d) % n
-        yield Step((me + d) % n, source, _slices(me, n, d), _slices(source, n, d))
+        yield NhrStep((me + d) % n, source, _slices(me, n, d), _slices(source, n, d))
 
 
 def _slices(first: RankInt, n: int, d: int) -> list[RankInt]:

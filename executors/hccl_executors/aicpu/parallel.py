@@ -23,7 +23,7 @@ from hccl_executors.aicpu.scatter_mesh import MeshScatter
 from hccl_executors.aicpu.seats import (
     ALIGN,
     AnyChannelRank,
-    Group,
+    RankGroup,
     Seat,
     cut,
     level0,
@@ -58,7 +58,7 @@ LEAST = 1 << 20
 Work = Callable[[Seat], None] | None
 
 
-class Shape(NamedTuple):
+class CallShape(NamedTuple):
     """Ranks of a server, servers, bytes of an element and of the buffer, and elements in all."""
 
     n0: int
@@ -115,12 +115,12 @@ class TwoAxes(OnAicpu):
         self.stages(op, rank, shape, (first, parts.second * op.unit))
 
     def stages(
-        self, op: OpParam, rank: AnyChannelRank, shape: Shape, sizes: tuple[int, int]
+        self, op: OpParam, rank: AnyChannelRank, shape: CallShape, sizes: tuple[int, int]
     ) -> None:
         """Record the stages of a round whose parts have so many bytes."""
         raise NotImplementedError
 
-    def schedule(self, shape: Shape) -> list[Parts]:
+    def schedule(self, shape: CallShape) -> list[Parts]:
         """Return the parts of every round, as even as rounds can be."""
         most, left = self.most(shape), shape.elements
         if most < 1:
@@ -142,12 +142,12 @@ class TwoAxes(OnAicpu):
         cut_parts = Parts(*(part * unit // PAGE * PAGE // unit for part in parts))
         return cut_parts if any(cut_parts) else parts
 
-    def split(self, shape: Shape, count: int) -> Parts:
+    def split(self, shape: CallShape, count: int) -> Parts:
         """Split a round's elements; HCCL computes in single precision."""
         first = int(np.float32(self.ratio(shape)) * np.float32(count))
         return Parts(first, count - first)
 
-    def ratio(self, shape: Shape) -> float:
+    def ratio(self, shape: CallShape) -> float:
         """Return the first part's share, in eighths, so that both templates take as long.
 
         HCCL counts a mesh channel and a channel between servers as one port each, as its own tests
@@ -157,7 +157,7 @@ class TwoAxes(OnAicpu):
         clos = (shape.n1 - 1) / shape.n1
         return eighths(clos / (clos + mesh))
 
-    def most(self, shape: Shape) -> int:
+    def most(self, shape: CallShape) -> int:
         """Return the elements of one round."""
         raise NotImplementedError
 
@@ -188,10 +188,10 @@ class TwoAxes(OnAicpu):
         return found
 
 
-def shape_of(op: OpParam, rank: RankView | AnyChannelRank) -> Shape:
+def shape_of(op: OpParam, rank: RankView | AnyChannelRank) -> CallShape:
     """Return the numbers of a call."""
     sizes = level0(rank).size, level1(rank).size
-    return Shape(*sizes, op.unit, rank.ccl_bytes, op.extent)
+    return CallShape(*sizes, op.unit, rank.ccl_bytes, op.extent)
 
 
 def eighths(ratio: float) -> float:
@@ -217,10 +217,12 @@ def piece(blocks: Chunks, begin: int, size: int) -> Chunks:
     )
 
 
-class Blocks:
+class PartOfBlocks:
     """One part of the blocks of all ranks, by server and place there."""
 
-    def __init__(self, blocks: Chunks, begin: int, size: int, inner: Group, outer: Group) -> None:
+    def __init__(
+        self, blocks: Chunks, begin: int, size: int, inner: RankGroup, outer: RankGroup
+    ) -> None:
         self.blocks = piece(blocks, begin, size)
         self.inner, self.outer = inner, outer
 
@@ -241,7 +243,7 @@ class TwoAxesAllGather(TwoAxes):
     op = "all_gather"
     pairs = ((MESH, NHR),)
 
-    def ratio(self, shape: Shape) -> float:
+    def ratio(self, shape: CallShape) -> float:
         mesh, clos = 1.0, float(shape.n1 - 1)
         return eighths(min(clos / (clos + mesh), 0.5))
 
@@ -249,10 +251,10 @@ class TwoAxesAllGather(TwoAxes):
         paged = (part * unit // PAGE * PAGE // unit for part in parts)
         return Parts(*(cut_part or part for cut_part, part in zip(paged, parts, strict=True)))
 
-    def most(self, shape: Shape) -> int:
+    def most(self, shape: CallShape) -> int:
         return min(self._block(shape)[0], TRANSFER) // shape.unit
 
-    def _block(self, shape: Shape) -> tuple[int, int]:
+    def _block(self, shape: CallShape) -> tuple[int, int]:
         """Return the bytes of a block of the buffer, and how many of them the mesh takes."""
         r, n0, n1 = self.ratio(shape), shape.n0, shape.n1
         inner = max(ceil(r * n0), ceil((1 - r) * n0 * n1))
@@ -260,13 +262,13 @@ class TwoAxesAllGather(TwoAxes):
         return min(shape.buffer // ALIGN // (inner + outer) * ALIGN, TRANSFER), inner
 
     def stages(
-        self, op: OpParam, rank: AnyChannelRank, shape: Shape, sizes: tuple[int, int]
+        self, op: OpParam, rank: AnyChannelRank, shape: CallShape, sizes: tuple[int, int]
     ) -> None:
         inner, outer, (a, b) = level0(rank), level1(rank), sizes
         block, times = self._block(shape)
         mesh, clos = rank.buffer, rank.buffer[block * times :]
-        first = Blocks(rank.user_out, 0, a, inner, outer)
-        second = Blocks(rank.user_out, a, b, inner, outer)
+        first = PartOfBlocks(rank.user_out, 0, a, inner, outer)
+        second = PartOfBlocks(rank.user_out, a, b, inner, outer)
         given = rank.user_in.head(a), rank.user_in[a:].head(b)
 
         def intra0(place: Seat) -> None:
@@ -301,10 +303,10 @@ class TwoAxesReduceScatter(TwoAxes):
     on_the_way = True
     pairs = ((MeshReduceScatter(), NhrReduceScatter()),)
 
-    def most(self, shape: Shape) -> int:
+    def most(self, shape: CallShape) -> int:
         return min(self._places(shape)[0], TRANSFER) // shape.unit
 
-    def _places(self, shape: Shape) -> tuple[int, list[int]]:
+    def _places(self, shape: CallShape) -> tuple[int, list[int]]:
         """Return the bytes of a block of the buffer, and where the four works begin: the mesh on
         the first part and on the second, and between servers.
         """
@@ -315,13 +317,13 @@ class TwoAxesReduceScatter(TwoAxes):
         return block, [block * sum(times[:k]) for k in range(4)]
 
     def stages(
-        self, op: OpParam, rank: AnyChannelRank, shape: Shape, sizes: tuple[int, int]
+        self, op: OpParam, rank: AnyChannelRank, shape: CallShape, sizes: tuple[int, int]
     ) -> None:
         inner, outer, (a, b) = level0(rank), level1(rank), sizes
         n0, n1 = shape.n0, shape.n1
         at = self._places(shape)[1]
-        first = Blocks(rank.user_in, 0, a, inner, outer)
-        second = Blocks(rank.user_in, a, b, inner, outer)
+        first = PartOfBlocks(rank.user_in, 0, a, inner, outer)
+        second = PartOfBlocks(rank.user_in, a, b, inner, outer)
         mesh, nhr = self.pairs[0]
 
         def intra0(place: Seat) -> None:
@@ -352,16 +354,16 @@ class TwoAxesScatter(TwoAxes):
     op = "scatter"
     pairs = ((MeshScatter(), NhrScatter()),)
 
-    def ratio(self, shape: Shape) -> float:
+    def ratio(self, shape: CallShape) -> float:
         return 0.5
 
-    def split(self, shape: Shape, count: int) -> Parts:
+    def split(self, shape: CallShape, count: int) -> Parts:
         return Parts(count // 2, count - count // 2)
 
-    def most(self, shape: Shape) -> int:
+    def most(self, shape: CallShape) -> int:
         return min(self._block(shape)[0], TRANSFER) // ALIGN * ALIGN // shape.unit
 
-    def _block(self, shape: Shape) -> tuple[int, int]:
+    def _block(self, shape: CallShape) -> tuple[int, int]:
         """Return the bytes of a block of the buffer, and where works between servers begin."""
         inner, outer = max(shape.n0, shape.n1) / 2, shape.n0 * shape.n1 / 2
         count = int(shape.buffer / (inner + outer)) // shape.unit
@@ -369,12 +371,12 @@ class TwoAxesScatter(TwoAxes):
         return block, int(inner * block)
 
     def stages(
-        self, op: OpParam, rank: AnyChannelRank, shape: Shape, sizes: tuple[int, int]
+        self, op: OpParam, rank: AnyChannelRank, shape: CallShape, sizes: tuple[int, int]
     ) -> None:
         inner, outer, (a, b) = level0(rank), level1(rank), sizes
         n0, n1, root = shape.n0, shape.n1, op.root or 0
-        first = Blocks(rank.user_in, 0, a, inner, outer)
-        second = Blocks(rank.user_in, a, b, inner, outer)
+        first = PartOfBlocks(rank.user_in, 0, a, inner, outer)
+        second = PartOfBlocks(rank.user_in, a, b, inner, outer)
         (mesh, nhr), at = self.pairs[0], self._block(shape)[1]
         inside, across = root % n0, root // n0
 
@@ -406,8 +408,8 @@ class InPieces(TwoAxes):
     gather them on the way back. The parts lie in the buffer.
     """
 
-    def bases(self, shape: Shape, sizes: tuple[int, int]) -> tuple[int, int]:
-        """Return where both parts begin in the buffer."""
+    def bases(self, shape: CallShape, sizes: tuple[int, int]) -> tuple[int, int]:
+        """Return the bytes of the buffer at which both parts begin."""
         return 0, sizes[0]
 
     def down(
@@ -426,22 +428,22 @@ class InPieces(TwoAxes):
         self.pairs[0][axis].run(place, [given], [target], [where])
 
     def takes_part(self, op: OpParam, rank: AnyChannelRank, axis: int) -> bool:
-        """Return whether a rank is at work in the first stage of an axis."""
+        """Return True if a rank is at work in the first stage of an axis."""
         return True
 
     def scratch(
         self, rank: AnyChannelRank, sizes: tuple[int, int], part: int, into: Region
     ) -> Region:
-        """Return where a mesh collects blocks."""
+        """Return the memory in which a mesh collects blocks."""
         return rank.buffer
 
     def output(self, rank: AnyChannelRank, op: OpParam, whole: Region, begin: int) -> Region:
-        """Return where a part ends."""
+        """Return the memory that gets a part."""
         found: Region = rank.user_out[begin:].head(whole.size)
         return found
 
     def stages(
-        self, op: OpParam, rank: AnyChannelRank, shape: Shape, sizes: tuple[int, int]
+        self, op: OpParam, rank: AnyChannelRank, shape: CallShape, sizes: tuple[int, int]
     ) -> None:
         groups, begins = (level0(rank), level1(rank)), (0, sizes[0])
         wholes = [
@@ -490,18 +492,18 @@ class TwoAxesAllReduce(InPieces):
     )
     times = 2
 
-    def most(self, shape: Shape) -> int:
+    def most(self, shape: CallShape) -> int:
         r = self.ratio(shape)
         share = float(max(np.float32(r / shape.n0), np.float32((1 - r) / shape.n1)))
         bound = floor(min(TRANSFER // shape.unit, shape.elements) / share)
         return min(shape.buffer // shape.unit // self.times, bound)
 
-    def bases(self, shape: Shape, sizes: tuple[int, int]) -> tuple[int, int]:
+    def bases(self, shape: CallShape, sizes: tuple[int, int]) -> tuple[int, int]:
         first = floor(self.most(shape) * self.ratio(shape)) * shape.unit
         first = first // PAGE * PAGE // shape.unit * shape.unit if first >= PAGE else first
         return 0, first * self.times
 
-    def split(self, shape: Shape, count: int) -> Parts:
+    def split(self, shape: CallShape, count: int) -> Parts:
         first = floor(count * self.ratio(shape))
         return Parts(first, count - first)
 
@@ -516,11 +518,11 @@ class TwoAxesReduce(TwoAxesAllReduce):
 
     op = "reduce"
 
-    def most(self, shape: Shape) -> int:
+    def most(self, shape: CallShape) -> int:
         times = max(self.ratio(shape), (1 - self.ratio(shape)) / shape.n1) + 1
         return int(shape.buffer / times) // shape.unit
 
-    def bases(self, shape: Shape, sizes: tuple[int, int]) -> tuple[int, int]:
+    def bases(self, shape: CallShape, sizes: tuple[int, int]) -> tuple[int, int]:
         return 0, sizes[0]
 
     def scratch(
@@ -532,7 +534,7 @@ class TwoAxesReduce(TwoAxesAllReduce):
         return whole
 
     def stages(
-        self, op: OpParam, rank: AnyChannelRank, shape: Shape, sizes: tuple[int, int]
+        self, op: OpParam, rank: AnyChannelRank, shape: CallShape, sizes: tuple[int, int]
     ) -> None:
         super().stages(op, rank, shape, sizes)
         if rank.id == op.root:
@@ -546,14 +548,14 @@ class TwoAxesBroadcast(TwoAxesAllReduce):
     pairs = ((MeshScatter(), NhrScatter()), (MESH, NhrAllGather(reads=False)))
     times = 1
 
-    def ratio(self, shape: Shape) -> float:
+    def ratio(self, shape: CallShape) -> float:
         mesh, clos = 1 / shape.n0, (shape.n1 - 1) / shape.n1
         return eighths(clos / (clos + mesh))
 
-    def most(self, shape: Shape) -> int:
+    def most(self, shape: CallShape) -> int:
         return min(super().most(shape), shape.elements)
 
-    def split(self, shape: Shape, count: int) -> Parts:
+    def split(self, shape: CallShape, count: int) -> Parts:
         parts = TwoAxes.split(self, shape, count)
         limit = self.bases(shape, (0, 0))[1] // shape.unit
         return self.paged(parts, shape.unit) if parts.first > limit else parts

@@ -22,7 +22,7 @@ ALIGN = 128
 """Bytes to which parts of the HCCL buffer are cut (HCCL_MIN_SLICE_ALIGN)."""
 
 
-class Group(NamedTuple):
+class RankGroup(NamedTuple):
     """A list of ranks with the caller among them: its index, the number of ranks, and the rank at
     an index. `layer` is that of its channels, None for the nearest that joins two ranks.
     """
@@ -67,7 +67,7 @@ class Template(Protocol):
         """Return the notifies of its threads, main first."""
 
     def scratch(self, n: int) -> int:
-        """Return how many times its data the HCCL buffer holds."""
+        """Return the multiple of its data that the HCCL buffer holds."""
 
 
 class Seat(NamedTuple):
@@ -115,29 +115,29 @@ def post_sync(main: Thread, subs: Sequence[Thread], indices: Sequence[int]) -> N
         main.wait(main.notifies[index])
 
 
-def flat(rank: RankView | AnyChannelRank) -> Group:
+def flat(rank: RankView | AnyChannelRank) -> RankGroup:
     """Return all ranks."""
-    return Group(rank.id, rank.size, lambda index: index)
+    return RankGroup(rank.id, rank.size, lambda index: index)
 
 
-def level0(rank: RankView | AnyChannelRank) -> Group:
+def level0(rank: RankView | AnyChannelRank) -> RankGroup:
     """Return the ranks of a server, joined by its mesh."""
     n = rank.topology.servers[0]
-    return Group(rank.id % n, n, lambda index: rank.id // n * n + index, 0)
+    return RankGroup(rank.id % n, n, lambda index: rank.id // n * n + index, 0)
 
 
-def level1(rank: RankView | AnyChannelRank) -> Group:
+def level1(rank: RankView | AnyChannelRank) -> RankGroup:
     """Return the ranks with the same place in all servers, joined by the network of the servers."""
     n = rank.topology.servers[0]
-    return Group(rank.id // n, rank.size // n, lambda index: index * n + rank.id % n, 1)
+    return RankGroup(rank.id // n, rank.size // n, lambda index: index * n + rank.id % n, 1)
 
 
-def flat_over(rank: RankView | AnyChannelRank) -> Group:
+def flat_over(rank: RankView | AnyChannelRank) -> RankGroup:
     """Return all ranks, joined by the network of the servers where there are several."""
     return flat(rank)._replace(layer=1 if len(rank.topology.servers) > 1 else None)
 
 
-def requests(group: Group, template: Template) -> tuple[ChannelRequest, ...]:
+def requests(group: RankGroup, template: Template) -> tuple[ChannelRequest, ...]:
     """Return the channels that a template asks for."""
     n, ways = group.size, getattr(template, "ways", DIRECT)
     return tuple(
@@ -147,7 +147,7 @@ def requests(group: Group, template: Template) -> tuple[ChannelRequest, ...]:
     )
 
 
-def seat(rank: AnyChannelRank, group: Group, threads: Sequence[Thread], op: OpParam) -> Seat:
+def seat(rank: AnyChannelRank, group: RankGroup, threads: Sequence[Thread], op: OpParam) -> Seat:
     """Return the seat of a rank in a group."""
 
     def channel(index: RankInt, layer: int | None) -> Channel:
@@ -156,7 +156,7 @@ def seat(rank: AnyChannelRank, group: Group, threads: Sequence[Thread], op: OpPa
     return Seat(group.me, group.size, threads, op.unit, bool(op.in_place), channel)
 
 
-def _layer(group: Group, layer: int | None) -> int | None:
+def _layer(group: RankGroup, layer: int | None) -> int | None:
     return group.layer if layer is None else layer
 
 

@@ -23,7 +23,7 @@ from hccl_executors.aicpu.seats import (
     ALIGN,
     DETOUR,
     AnyChannelRank,
-    Group,
+    RankGroup,
     Seat,
     Ways,
     cut,
@@ -51,20 +51,20 @@ REDUCE_SCATTERS = (MeshReduceScatter(DETOUR), NhrReduceScatter(), NhrReduceScatt
 SCATTERS = (MeshScatter(Ways((0, 1), 2, 2)), NhrScatter(), NhrScatter())
 
 
-def levels(rank: RankView | AnyChannelRank) -> tuple[Group, Group, Group]:
+def levels(rank: RankView | AnyChannelRank) -> tuple[RankGroup, RankGroup, RankGroup]:
     """Return the ranks of a server, those with the same place in the servers of a superpod, and
     those with the same place in all superpods.
     """
     servers, pods = rank.topology.superpods[0], len(rank.topology.superpods)
     inner = level0(rank)
     n0, pod = inner.size, inner.size * servers
-    middle = Group(
+    middle = RankGroup(
         rank.id // n0 % servers,
         servers,
         lambda index: rank.id // pod * pod + index * n0 + rank.id % n0,
         1,
     )
-    outer = Group(rank.id // pod, pods, lambda index: index * pod + rank.id % pod, 1)
+    outer = RankGroup(rank.id // pod, pods, lambda index: index * pod + rank.id % pod, 1)
     return inner, middle, outer
 
 
@@ -290,7 +290,7 @@ class InTurnAllReduce(InTurn):
         self.finish(op, rank, result)
 
     def result(self, rank: AnyChannelRank, collected: Region) -> Region:
-        """Return where all sums come together."""
+        """Return the memory that gets all sums."""
         whole: Region = rank.user_out
         return whole
 
@@ -319,6 +319,21 @@ class InTurnAllReduce(InTurn):
 def pieces_of(place: Seat | None) -> int:
     """Return the number of ranks of a level."""
     return 1 if place is None else place.n
+
+
+class InTurnAllReduceInPod(InTurnAllReduce):
+    """AllReduce on two levels: sums in the first half of the buffer, by way of the second."""
+
+    in_pod = True
+
+    def schedule(self, op: OpParam, rank: RankView) -> list[int]:
+        return InTurn.schedule(self, op, rank)
+
+    def slice_bytes(self, op: OpParam, rank: RankView | AnyChannelRank) -> int:
+        return rank.ccl_bytes // 2
+
+    def most(self, op: OpParam, rank: RankView) -> int:
+        return rank.ccl_bytes // 2 // ALIGN * ALIGN // op.unit // rank.size * rank.size
 
 
 class InTurnReduce(InTurnAllReduce):
@@ -425,3 +440,10 @@ class AicpuReduceScatterSequenceMeshConcurNHR(InTurnReduceScatter):
     algorithm = "level0:mesh;level1:NHR"
     in_pod = True
     fidelity = _files("reduce_scatter/executor/ins_v2_reduce_scatter_sequence_executor_aicpu")
+
+
+class AicpuAllReduceSequenceMeshConcurNHR(InTurnAllReduceInPod):
+    """AllReduce of very large data over the servers of a superpod."""
+
+    algorithm = "level0:mesh;level1:NHR"
+    fidelity = _files("all_reduce/executor/ins_v2_all_reduce_sequence_executor_aicpu")

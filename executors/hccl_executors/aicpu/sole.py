@@ -28,7 +28,7 @@ from hccl_executors.aicpu.scatter_mesh import MeshScatter
 from hccl_executors.aicpu.seats import (
     ALIGN,
     AnyChannelRank,
-    Group,
+    RankGroup,
     Seat,
     cut,
     flat,
@@ -102,7 +102,7 @@ class Sole(OnAicpu):
         buffer = rank.buffer
         self.template.run(place, rank.user_in, rank.user_out, buffer, op.unit)
 
-    def _group(self, rank: RankView | AnyChannelRank) -> Group:
+    def _group(self, rank: RankView | AnyChannelRank) -> RankGroup:
         return flat_over(rank) if "NHR" in self.algorithm else flat(rank)
 
     def _round_bytes(self, ccl_bytes: int, n: int) -> int:

@@ -19,7 +19,7 @@ import pytest
 from hccl_executors import EXECUTORS, run_proofs
 from hccl_py.plugins.fidelity import Proof
 from scripts.oracle.calls import size_of, words_of
-from scripts.oracle.canonical import Event
+from scripts.oracle.canonical import Event, run_of_threads
 from scripts.oracle.golden import Golden, executor_of, read_golden
 from scripts.oracle.judging import Judged, differences, judge, proofs_of
 
@@ -158,3 +158,25 @@ def test_some_small_calls_of_many_executors_have_all_tasks() -> None:
     whole = {executor_of(one.answer) for one in golden_runs() if one.run}
     print(f"all tasks of {sum(one.run is not None for one in golden_runs())} calls")
     assert len(whole) > 90
+
+
+def test_threads_and_channels_of_an_answer_are_named() -> None:
+    """Two ranks with two channels, by hand: host and main have notifies 0 and 3, the channels of
+    rank 0 begin at 6 (host, two of threads, one of main, host and main once more), those of rank 1
+    at 8198.
+    """
+    threads, channel = [[2, 1, 2], [0, 1, 1]], [3, 1, 4, 3]
+    asked = [
+        {"threads": threads, "channels": [channel, channel]},
+        {"threads": threads, "channels": [[3, 0, 4, 3]] * 2},
+    ]
+    host = [["local_post", 4], ["local_wait", 0]]
+    here = [["local_wait", 4], ["post", 1, "SDMA", 8201, "READY", "POST"], ["local_post", 0]]
+    far_host = [["local_post", 8196], ["local_wait", 8192]]
+    wait = ["wait", 0, "SDMA", 8201, "READY", "WAIT"]
+    there = [["local_wait", 8196], wait, ["local_post", 8192]]
+    run = run_of_threads([[host, here], [far_host, there]], asked)
+    assert [[str(event) for event in rank[0]] for rank in run] == [
+        ["post rank 1 SDMA notify 0 of channel 1"],
+        ["wait rank 0 SDMA notify 0 of channel 1"],
+    ]
