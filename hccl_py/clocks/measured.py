@@ -129,7 +129,9 @@ def _reasons(one: MeasuredSet, call: TimedCallFacts) -> list[str]:
     if one.ops and call.op and call.op not in one.ops:
         found.append(f"{call.op}, measured for {_listed(one.ops)}")
     if one.bytes is not None and not one.bytes[0] <= call.bytes <= one.bytes[1]:
-        found.append(f"{call.bytes} bytes, measured at {one.bytes[0]} to {one.bytes[1]}")
+        least, most = one.bytes
+        sizes = f"{least} to {most}" if most > least else f"{least}"
+        found.append(f"{call.bytes} bytes, measured at {sizes}")
     if one.ranks and call.ranks not in one.ranks:
         found.append(f"{call.ranks} ranks, measured at {_listed(one.ranks)}")
     found += _other("engine", call.engine, one.engines)

@@ -55,6 +55,10 @@ def test_the_set_with_the_nearest_sizes_counts(size: int, wanted: MeasuredSet) -
     assert found(size, LARGE, SMALL).measured == wanted
 
 
+def test_a_set_of_one_size_names_that_size() -> None:
+    assert found(4096, LARGE).outside == ("4096 bytes, measured at 1073741824",)
+
+
 def test_sets_without_held_out_times_come_last_and_some_sets_have_no_times() -> None:
     fitted = SMALL.model_copy(update={"held_out": None})
     assert found(4096, fitted, LARGE).measured == LARGE
