@@ -29,6 +29,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from hccl_interop.cpp.folder_kinds import kind_of_folder
 from hccl_py.documents.checks import defect
 from hccl_py.documents.disk import format_path, read_file
 from hccl_py.documents.kind import FileKind, named
@@ -177,6 +178,7 @@ def _sources(
             raise ParameterError(
                 f"{format_path(name)} has no sources in {default}/.",
                 _with_sources(folder, name, default)
+                or kind_of_folder(folder)
                 or "A custom op has op_host/*.cc and op_kernel_aicpu/*.cc or op_kernel_ccu/*.cc; "
                 f"{SETTINGS} may name other places (docs/cpp.md).",
             )

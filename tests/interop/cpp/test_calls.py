@@ -52,6 +52,7 @@ TASKS = {
     "fences": [],
     "brackets": [],
     "time-outs, new and old": [],
+    "HcommThreadJoin": [],
     "HcommAicpuTsTaskCache": [],
     "nothing moved": [],
     "600 MiB": [
@@ -69,7 +70,15 @@ FINE = (
     *("HcclRankGraphGetLayers", "HcclRankGraphGetRanksByLayer"),
     *("HcclRankGraphGetRankSizeByLayer", "HcclRankGraphGetTopoTypeByLayer"),
     *("HcclRankGraphGetInstSizeListByLayer", "HcclRankGraphGetLinks"),
-    *("reports", "acl", "securec", "the kernels' description", "fork while loading"),
+    *("HcclRankGraphGetTopoInstsByLayer", "HcclRankGraphGetEndpointDesc", "HcclConfigGetInfo"),
+    *(
+        "HcclChannelAcquireWithConfig",
+        "reports",
+        "acl",
+        "securec",
+        "the kernels' description",
+        "fork while loading",
+    ),
 )
 """Calls of host code that give the right answer and put nothing on a thread."""
 
@@ -85,6 +94,8 @@ REFUSED = {
     "HcclChannelDestroy twice": "UNKNOWN_HANDLE",
     "HcclChannelGetHcclBuffer of no channel": "UNKNOWN_HANDLE",
     "HcclRankGraphGetRankSizeByLayer of no layer": "INVALID_ARGUMENT",
+    "HcclGroupStart": "UNSUPPORTED_CALL",
+    "HcclCommSymWinGet": "UNSUPPORTED_CALL",
     "aclrtMemcpy of a buffer": "UNSUPPORTED_CALL",
     "aclrtBinaryGetFunction of no kernel": "INVALID_ARGUMENT",
     "null pointer": "CODE_CRASHED",
@@ -105,6 +116,7 @@ REFUSED_IN_KERNELS = {
     "HcommChannelNotifyRecord": "UNSUPPORTED_CALL",
     "HcommChannelNotifyWait": "UNSUPPORTED_CALL",
     "HcommChannelFence": "UNSUPPORTED_CALL",
+    "join of no thread": "UNKNOWN_HANDLE",
     "unknown thread": "UNKNOWN_HANDLE",
     "unknown channel": "UNKNOWN_HANDLE",
     "host address": "WRONG_ADDRESS",

@@ -330,7 +330,8 @@ class _KernelWriter:
         text = self._largest(length.path) + (" + kUnit" if length.has_more else "")
         if length.others:
             others = " + ".join(self._length(one) for one in length.others)
-            text = f"std::max<uint64_t>({text}, {others}{f' + {length.more}' * (length.more > 0)})"
+            more = f" + {length.more}" if length.more else ""
+            text = f"std::max<uint64_t>({text},\n        {others}{more})"
         return f"Aligned({text})" if length.is_aligned else text
 
     def _largest(self, path: Path) -> str:

@@ -18,7 +18,7 @@ from hccl_interop.cpp.export.kernel import write_kernel
 from hccl_interop.cpp.export.memory import USER, Home, Zone, check_room, uses_of_memory, zones_of
 from hccl_interop.cpp.export.notifies import notifies_of_threads
 from hccl_interop.cpp.export.sampling import Samples, sample_sizes
-from hccl_interop.cpp.export.sizes import SizeFields, first_wrong, sizes_of
+from hccl_interop.cpp.export.sizes import SizeFields, first_wrong, last_switch, sizes_of
 from hccl_interop.cpp.export.steps import sections_of
 from hccl_interop.cpp.export.text import (
     camel_case,
@@ -112,10 +112,14 @@ def _formulas(
     """Return formulas that are right for counts that they were not made from, too. A count for
     which they are not is one more sample, and the formulas are made anew, a few times.
     """
-    others = [record(count) for count in held_out(samples.least, samples.most)]
+    others = {count: record(count) for count in held_out(samples.least, samples.most)}
     for _ in range(_ATTEMPTS):
         sizes = sizes_of(samples, dimensions)
-        wrong = first_wrong(sizes, others)
+        wrong = first_wrong(sizes, others.values())
+        if wrong is None:  # where one of two lengths is the larger one, a rest may hide the other
+            switched = range(samples.least, min(last_switch(sizes), samples.most) + 1)
+            others |= {count: record(count) for count in switched if count not in others}
+            wrong = first_wrong(sizes, others.values())
         if wrong is None:
             return samples, sizes
         samples = replace(samples, every=(*samples.every, wrong))

@@ -17,6 +17,7 @@ import numpy as np
 from hccl_interop.cpp.export.data_cuts import Indices, Path, Pieces, first_paths, longer_paths
 from hccl_interop.cpp.export.memory import USER
 from hccl_interop.cpp.export.memory_slots import (
+    Length,
     Lengths,
     PlaceInSlots,
     SlotRow,
@@ -33,6 +34,9 @@ _LEAST_SAMPLES = 4
 
 _DEEPEST = 3
 """Most cuts into parts, one in the other."""
+
+_MOST_SWITCHED = 1 << 11
+"""Elements up to which the larger one of two lengths may be another one than for more elements."""
 
 SIDES = ("src", "dst")
 
@@ -141,6 +145,30 @@ def first_wrong(sizes: SizeFields, programs: Iterable[Program]) -> Program | Non
             if not is_right:
                 return program
     return None
+
+
+def last_switch(sizes: SizeFields) -> int:
+    """Return the most elements at which the second one of two lengths is the larger one; 0 where no
+    length is the larger one of two.
+    """
+    unit = sizes.samples[0].op.unit
+    counts = range(1, _MOST_SWITCHED + 1)
+    data = [count * unit for count in counts]
+    last = 0
+    for length in {one for fields in sizes.known.values() for one in _lengths_of(fields)}:
+        if length.others:
+            own = bytes_of(length._replace(is_aligned=False, others=()), data, unit)
+            both = sum(bytes_of(one, data, unit) for one in length.others) + length.more
+            last = max(last, int(np.flatnonzero(both > own).max(initial=-1)) + 1)
+    return last
+
+
+def _lengths_of(fields: Fields) -> Iterator[Length]:
+    assert fields.layout is not None
+    for side in (fields.layout.src, fields.layout.dst):
+        yield from (length for _, length in side.slots.base)
+        if side.slots.stride is not None:
+            yield side.slots.stride
 
 
 def _predicted(fields: Fields, side: str, op: OpParam) -> IntArray:

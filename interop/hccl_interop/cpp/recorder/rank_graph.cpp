@@ -170,4 +170,72 @@ HcclResult HcclRankGraphGetLinks(HcclComm, uint32_t netLayer, uint32_t srcRank, 
     return HCCL_SUCCESS;
 }
 
+// A layer is one topology with all of its ranks, and a rank has one endpoint on a layer.
+HcclResult HcclRankGraphGetTopoInstsByLayer(HcclComm, uint32_t netLayer, uint32_t** topoInsts, uint32_t* topoInstNum)
+{
+    if (topoInsts == nullptr || topoInstNum == nullptr) {
+        return nowhere(__func__);
+    }
+    return netLayer < layers() ? answer({0}, topoInsts, topoInstNum) : no_layer(__func__, netLayer);
+}
+
+HcclResult HcclRankGraphGetTopoType(HcclComm comm, uint32_t netLayer, uint32_t topoInstId, CommTopo* topoType)
+{
+    return topoInstId == 0 ? HcclRankGraphGetTopoTypeByLayer(comm, netLayer, topoType) : HCCL_E_NOT_FOUND;
+}
+
+HcclResult HcclRankGraphGetRanksByTopoInst(HcclComm comm, uint32_t netLayer, uint32_t topoInstId, uint32_t** ranks,
+                                           uint32_t* rankNum)
+{
+    return topoInstId == 0 ? HcclRankGraphGetRanksByLayer(comm, netLayer, ranks, rankNum) : HCCL_E_NOT_FOUND;
+}
+
+HcclResult HcclRankGraphGetEndpointNum(HcclComm, uint32_t layer, uint32_t topoInstId, uint32_t* num)
+{
+    if (num == nullptr) {
+        return nowhere(__func__);
+    }
+    if (layer >= layers()) {
+        return no_layer(__func__, layer);
+    }
+    *num = topoInstId == 0 ? 1 : 0;
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclRankGraphGetEndpointDesc(HcclComm, uint32_t layer, uint32_t topoInstId, uint32_t* descNum,
+                                        EndpointDesc* endpointDesc)
+{
+    if (descNum == nullptr || endpointDesc == nullptr || *descNum == 0) {
+        return nowhere(__func__);
+    }
+    if (layer >= layers()) {
+        return no_layer(__func__, layer);
+    }
+    *descNum = topoInstId == 0 ? 1 : 0;
+    if (topoInstId == 0) {
+        (void)EndpointDescInit(endpointDesc, 1);
+        set_endpoint(*endpointDesc, layer, state.rank);
+    }
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclRankGraphGetEndpointInfo(HcclComm, uint32_t, const EndpointDesc*, EndpointAttr endpointAttr,
+                                        uint32_t infoLen, void* info)
+{
+    if (info == nullptr || infoLen != sizeof(uint32_t)) {
+        return nowhere(__func__);
+    }
+    *static_cast<uint32_t*>(info) = endpointAttr == ENDPOINT_ATTR_BW_COEFF ? 1 : 0;  // one die, one port
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclGetHeterogMode(HcclComm, HcclHeterogMode* mode)
+{
+    if (mode == nullptr) {
+        return nowhere(__func__);
+    }
+    *mode = HCCL_HETEROG_MODE_HOMOGENEOUS;
+    return HCCL_SUCCESS;
+}
+
 }  // extern "C"

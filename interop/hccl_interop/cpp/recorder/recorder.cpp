@@ -6,6 +6,7 @@
 #include "output.cpp"
 #include "data_plane.cpp"
 #include "other_primitives.cpp"
+#include "other_calls.cpp"
 #include "control_plane.cpp"
 #include "rank_graph.cpp"
 #include "ccu_listing.cpp"

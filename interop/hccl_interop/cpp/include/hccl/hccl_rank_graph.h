@@ -72,11 +72,29 @@ typedef enum {
     ENDPOINT_ATTR_DIE_ID = 1,
     ENDPOINT_ATTR_LOCATION = 2
 } EndpointAttr;
+
 typedef uint32_t EndpointAttrBwCoeff;
 typedef uint32_t EndpointAttrDieId;
+typedef uint32_t EndpointAttrLocation;
 
-HcclResult HcclRankGraphGetEndpointInfo(HcclComm comm, uint32_t rankId, const EndpointDesc* endpoint,
-                                        EndpointAttr attr, uint32_t size, void* info);
+typedef enum {
+    HCCL_HETEROG_MODE_INVALID = -1,
+    HCCL_HETEROG_MODE_HOMOGENEOUS = 0,
+    HCCL_HETEROG_MODE_MIX_A2_A3 = 1
+} HcclHeterogMode;
+
+// A layer has instances of topologies; here one, with all ranks of the layer.
+HcclResult HcclRankGraphGetTopoInstsByLayer(HcclComm comm, uint32_t netLayer, uint32_t** topoInsts,
+                                            uint32_t* topoInstNum);
+HcclResult HcclRankGraphGetTopoType(HcclComm comm, uint32_t netLayer, uint32_t topoInstId, CommTopo* topoType);
+HcclResult HcclRankGraphGetRanksByTopoInst(HcclComm comm, uint32_t netLayer, uint32_t topoInstId, uint32_t** ranks,
+                                           uint32_t* rankNum);
+HcclResult HcclRankGraphGetEndpointNum(HcclComm comm, uint32_t layer, uint32_t topoInstId, uint32_t* num);
+HcclResult HcclRankGraphGetEndpointDesc(HcclComm comm, uint32_t layer, uint32_t topoInstId, uint32_t* descNum,
+                                        EndpointDesc* endpointDesc);
+HcclResult HcclRankGraphGetEndpointInfo(HcclComm comm, uint32_t rankId, const EndpointDesc* endpointDesc,
+                                        EndpointAttr endpointAttr, uint32_t infoLen, void* info);
+HcclResult HcclGetHeterogMode(HcclComm comm, HcclHeterogMode* mode);
 
 #ifdef __cplusplus
 }

@@ -266,6 +266,74 @@ const std::map<std::string, std::function<int(OpArgs&)>> kCases = {
          HCHECK(found == nullptr || path != found || realpath("/no/such/file", nullptr) != nullptr);
          return aclrtBinaryLoadFromFile(found, nullptr, &binary) || aclrtBinaryUnLoad(binary);
      }},
+    {"HcclRankGraphGetTopoInstsByLayer",
+     [](OpArgs& a) -> int {
+         uint32_t* list = nullptr;
+         uint32_t num = 0;
+         CommTopo topo = COMM_TOPO_RESERVED;
+         HCHECK(HcclRankGraphGetTopoInstsByLayer(kComm, 0, &list, &num));
+         HCHECK(Expect(num == 1 && list[0] == 0));
+         HCHECK(HcclRankGraphGetTopoType(kComm, 0, 0, &topo));
+         HCHECK(Expect(topo == COMM_TOPO_1DMESH));
+         HCHECK(HcclRankGraphGetRanksByTopoInst(kComm, 0, 0, &list, &num));
+         HCHECK(Expect(num == 2 && list[a.rank % 2] == a.rank));
+         return Expect(HcclRankGraphGetTopoType(kComm, 0, 1, &topo) == HCCL_E_NOT_FOUND);
+     }},
+    {"HcclRankGraphGetEndpointDesc",
+     [](OpArgs& a) -> int {
+         uint32_t num = 0;
+         uint32_t bandwidth = 0;
+         EndpointDesc end;
+         HCHECK(HcclRankGraphGetEndpointNum(kComm, 1, 0, &num));
+         HCHECK(Expect(num == 1));
+         HCHECK(HcclRankGraphGetEndpointDesc(kComm, 1, 0, &num, &end));
+         HCHECK(Expect(end.loc.device.superDevId == a.rank));
+         HCHECK(HcclRankGraphGetEndpointInfo(kComm, a.rank, &end, ENDPOINT_ATTR_BW_COEFF, 4, &bandwidth));
+         return Expect(bandwidth == 1);
+     }},
+    {"HcclConfigGetInfo",
+     [](OpArgs&) -> int {
+         HcclConfigTypeOpExpansionMode mode = HCCL_OP_EXPANSION_MODE_INVALID;
+         HcclHeterogMode heterog = HCCL_HETEROG_MODE_INVALID;
+         HcclCommStatus status = HCCL_COMM_STATUS_INVALID;
+         bool isGroup = true;
+         HCHECK(HcclConfigGetInfo(kComm, HCCL_CONFIG_TYPE_OP_EXPANSION_MODE, sizeof(mode), &mode));
+         HCHECK(HcclGetHeterogMode(kComm, &heterog));
+         HCHECK(HcclCommGetStatus("group", &status));
+         HCHECK(HcclGroupStatusGet(&isGroup));
+         return Expect(mode == HCCL_OP_EXPANSION_MODE_AI_CPU && heterog == HCCL_HETEROG_MODE_HOMOGENEOUS &&
+                       status == HCCL_COMM_STATUS_READY && !isGroup);
+     }},
+    {"HcclChannelAcquireWithConfig",
+     [](OpArgs& a) -> int {
+         HcclChannelConfig config = nullptr;
+         HcclChannelDesc desc;
+         ChannelHandle channel = 0;
+         CommLink* links = nullptr;
+         uint32_t num = 0;
+         HCHECK(HcclRankGraphGetLinks(kComm, 0, a.rank, a.rank ^ 1, &links, &num));
+         HCHECK(HcclChannelDescInit(&desc, 1));
+         desc.remoteRank = a.rank ^ 1;
+         desc.channelProtocol = links[0].linkAttr.linkProtocol;
+         desc.localEndpoint = links[0].srcEndpointDesc;
+         desc.remoteEndpoint = links[0].dstEndpointDesc;
+         desc.notifyNum = 1;
+         HCHECK(HcclChannelConfigCreate(&config));
+         HCHECK(HcclChannelConfigSetInt(config, HCCL_CHANNEL_CONFIG_TYPE_IS_SHARED_QUEUE, 1));
+         HCHECK(HcclChannelAcquireWithConfig(kComm, COMM_ENGINE_AICPU_TS, &desc, 1, config, &channel));
+         HCHECK(HcclChannelConfigDestroy(config));
+         return Expect(channel != 0);
+     }},
+    {"HcclGroupStart",
+     [](OpArgs&) -> int {
+         return HcclGroupStart();  // HcclGroupStart
+     }},
+    {"HcclCommSymWinGet",
+     [](OpArgs& a) -> int {
+         HcclCommSymWindow window = nullptr;
+         size_t offset = 0;
+         return HcclCommSymWinGet(kComm, a.in, 8, &window, &offset);  // HcclCommSymWinGet
+     }},
     {"aclrtMemcpy of a buffer",
      [](OpArgs& a) -> int {
          char room[8];

@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include "hccl/hcomm_diag.h"
+#include "hcomm/hcomm_primitives_expt.h"
 #include "kernel_kit.h"
 
 namespace {
@@ -102,6 +104,16 @@ const std::map<std::string, std::function<int(const Place&)>> kCases = {
     {"HcommAicpuTsTaskCacheExecute",
      [](const Place&) -> int {
          return HcommAicpuTsTaskCacheExecute("tag", nullptr, nullptr, 0);  // HcommAicpuTsTaskCacheExecute
+     }},
+    {"HcommThreadJoin",
+     [](const Place& p) -> int {
+         return HcommThreadJoin(p.t, 9) || HcommRegOpInfo("group", nullptr, 0) ||
+                HcommProfilingReportKernelStartTask(p.t, "group") || HcommProfilingReportKernelEndTask(p.t, "group") ||
+                HcommProfilingReportDeviceOp("group");
+     }},
+    {"join of no thread",
+     [](const Place&) -> int {
+         return HcommThreadJoin(77, 9);  // join of no thread
      }},
     {"HcommAclrtNotifyRecordOnThread",
      [](const Place& p) -> int {

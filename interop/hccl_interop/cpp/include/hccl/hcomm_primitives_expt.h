@@ -1,0 +1,1 @@
+#include "../hcomm/hcomm_primitives_expt.h"
