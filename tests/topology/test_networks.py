@@ -321,3 +321,15 @@ def test_the_commands_know_networks(capsys: pytest.CaptureFixture[str]) -> None:
     assert "4 ranks: hypercube of 2 dimensions" in capsys.readouterr().out
     assert main([*call[:-1], "torus:4xx"]) == 2
     assert "sizes are not understood" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "servers"),
+    [("ascend950-2x8", (8, 8)), ("ascend950-8+4", (8, 4)), ("ascend950-4x1", (1, 1, 1, 1))],
+)
+def test_clusters_by_name(name: str, servers: tuple[int, ...]) -> None:
+    topology = topology_of(preset=name)
+    assert tuple(np.bincount(topology.server)) == servers
+    assert topology.product.name == "ascend950"
+    with pytest.raises(ParameterError, match="says where the ranks are"):
+        topology_of(preset=name, servers=2)
