@@ -155,7 +155,8 @@ EXECUTORS = {
 def test_executors_that_fit_do_what_they_did(name: str) -> None:
     op, reduce = EXECUTORS[name]
     root = 0 if op == "scatter" else None
-    call = hccl.OpParam(op, 1024, DataType.FP32, reduce, root)
+    ring = "" if op == "send_recv" else "ring"
+    call = hccl.OpParam(op, 1024, DataType.FP32, reduce, root, level1=ring)
     program = hccl.record(name, call, hccl.topology_of(servers=4, devices=1))
     text = to_xml(program, protocol="LL")
     (algorithm,) = algorithms_from(text.encode(), "own.xml")
