@@ -33,7 +33,7 @@ from hccl_py.values import IntArray
 MOST_LANES = 16
 """Streams of a rank that are drawn unless more are asked for."""
 
-_WIDEST_NAME = 14
+_WIDEST_NAME = 16
 _NARROWEST = 10
 _GAP = 3
 """Columns between the name of a lane and its bars, the mark of the critical path in them."""
@@ -119,7 +119,10 @@ def _shown_lanes(scene: Scene, rank: int, most: int) -> list[int]:
 
 
 def _cut(name: str) -> str:
+    """Return a name that fits: its last part where it has several, as those of the CCU's lanes."""
     name = brief(name)
+    if cell_len(name) > _WIDEST_NAME:
+        name = name.rpartition(", ")[2]
     return name if cell_len(name) <= _WIDEST_NAME else set_cell_size(name, _WIDEST_NAME)
 
 

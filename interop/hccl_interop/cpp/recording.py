@@ -43,6 +43,8 @@ _RECEIVER = "HcclRecv"
 _NOT_RECORDED = ("HcclAllGatherV", "HcclReduceScatterV", "HcclAlltoAllV", "HcclAlltoAllVC")
 """Functions with other parameters, whose names begin like names of ENTRIES."""
 
+_CCU_DEVICE = "950"
+
 _FOR_STUDY = ("mesh", "ring", "routed")
 
 DEFAULT_BUFFER = 400 << 20
@@ -100,6 +102,12 @@ class CustomOp:
         NotSupportedError for a call that cannot be recorded.
         """
         entry = self._entry(call.op.name)
+        if self.project.engine == "ccu" and call.topology.product.device != _CCU_DEVICE:
+            raise NotSupportedError(
+                f"{call.topology.product.title} has no CCU, for which {self.project.name} is "
+                "written.",
+                "Record for --topology ascend950, or ascend950-2x8.",
+            )
         inputs, outputs = make_operator(call.op.name).user_bytes(call.op, call.topology.size)
         buffers = RankBuffers(inputs, outputs, call.ccl_bytes)
         with own_folder() as out:

@@ -85,7 +85,7 @@ FINE = (
 HOST, KERNEL = "op_host/op.cc", "op_kernel_aicpu/kernel.cc"
 
 REFUSED = {
-    "HcclThreadAcquire of the CCU": "UNSUPPORTED_CALL",
+    "HcclThreadAcquire of AIV": "UNSUPPORTED_CALL",
     "HcclThreadAcquireWithConfig uninitialised": "INVALID_ARGUMENT",
     "HcclThreadExportToCommEngine of no thread": "UNKNOWN_HANDLE",
     "HcclEngineCtxCopy beyond": "INVALID_ARGUMENT",

@@ -13,6 +13,7 @@ namespace recorder {
 constexpr uint64_t kKernelHandle = 0x7300000000000000ULL;
 constexpr uint32_t kDies = 2;
 constexpr uint32_t kSlots = 4;     // variables of a channel
+constexpr uint32_t kMostLines = 32768;  // instructions that a die holds
 constexpr uint32_t kReserved = 4;  // notifies of a channel, however few were asked for
 
 // Sorts of registers, in the order in which handles number them from 1.
@@ -38,6 +39,7 @@ struct CcuKernel {
     uint32_t registers[kSortCount] = {};
     std::vector<bool> arguments;  // by number: whether the kernel loads it
     std::vector<Taking> takings;
+    uint32_t lines = 0;
     bool has_branches = false;
     bool is_refused = false;
 };

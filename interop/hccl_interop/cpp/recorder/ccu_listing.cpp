@@ -1,6 +1,7 @@
 // The listing of a CCU kernel: a line for every operation, with the author's stack.
 
 #include <cstring>
+#include <stdexcept>
 
 #include "ccu.hpp"
 
@@ -127,6 +128,11 @@ CcuResult check_reduction(const char* operation, const std::vector<uint64_t>& op
 
 CcuResult check_place(const char* operation, const std::vector<uint64_t>& operands)
 {
+    if (++ccu.current->lines > kMostLines) {
+        wrong("RESOURCE_EXCEEDED", "The kernel has more than 32768 instructions, which is what a die holds: loops of "
+                                          "C++ list their body every time, CCU_WHILE and LoopGroup list it once");
+        throw std::runtime_error("the kernel is too long");  // a loop without end would go on
+    }
     if (is_one_of(operation, {"load", "store"})) {
         return wrong("UNSUPPORTED_CALL", "Load and Store of variables are not modelled: their values are data of the call");
     }

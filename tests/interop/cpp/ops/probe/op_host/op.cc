@@ -55,10 +55,10 @@ const std::map<std::string, std::function<int(OpArgs&)>> kCases = {
          ThreadHandle threads[2] = {0, 0};
          return HcclThreadAcquire(kComm, COMM_ENGINE_AICPU_TS, 2, 1, threads) || Expect(threads[0] != threads[1]);
      }},
-    {"HcclThreadAcquire of the CCU",
+    {"HcclThreadAcquire of AIV",
      [](OpArgs&) -> int {
          ThreadHandle thread = 0;
-         return HcclThreadAcquire(kComm, COMM_ENGINE_CCU, 1, 1, &thread);  // HcclThreadAcquire of the CCU
+         return HcclThreadAcquire(kComm, COMM_ENGINE_AIV, 1, 1, &thread);  // HcclThreadAcquire of AIV
      }},
     {"HcclThreadAcquireWithConfig",
      [](OpArgs&) -> int {
