@@ -325,14 +325,14 @@ def test_the_commands_know_networks(capsys: pytest.CaptureFixture[str]) -> None:
     assert "sizes are not understood" in capsys.readouterr().err
 
 
-<<<<<<< HEAD
 def test_devices_of_a_grid_are_joined_along_rows_and_columns() -> None:
     """Devices 0, 1, 8 and 9 are two rows of two: 0 and 9 meet in the Clos network alone."""
     grid = Topology.placed(PRESETS["ascend950"], [0] * 4, [0, 1, 8, 9])
     source, target = np.array([0, 0, 0]), np.array([1, 2, 3])
     media = ProductNetwork(grid).media(source, target, np.full(3, NEAREST, np.int8))
     assert media.tolist() == [HCCS, HCCS, ROCE]
-=======
+
+
 @pytest.mark.parametrize(
     ("name", "servers"),
     [("ascend950-2x8", (8, 8)), ("ascend950-8+4", (8, 4)), ("ascend950-4x1", (1, 1, 1, 1))],
@@ -343,4 +343,3 @@ def test_clusters_by_name(name: str, servers: tuple[int, ...]) -> None:
     assert topology.product.name == "ascend950"
     with pytest.raises(ParameterError, match="says where the ranks are"):
         topology_of(preset=name, servers=2)
->>>>>>> w-ccu
