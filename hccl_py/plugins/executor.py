@@ -208,9 +208,13 @@ def cases_of(
     """
     there = [level for level in open_levels(executor, topology) if level in levels]
     words = tuple(levels[level] for level in there)
-    uneven = any(is_uneven_tree(_members(executor, topology, level)) for level in there)
+    outer = [level for level in choices_of(executor) if level in there or level in _OUTER]
+    uneven = any(is_uneven_tree(_members(executor, topology, level)) for level in outer)
     more = (("uneven_tree", uneven), ("pieces", in_pieces))
     return (*words, *situations_of(op, topology), *(case for case, holds in more if holds))
+
+
+_OUTER = ("level1", "level2")
 
 
 def _members(executor: Executor, topology: Topology, level: str) -> int:

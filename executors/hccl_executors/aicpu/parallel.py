@@ -34,9 +34,9 @@ from hccl_executors.aicpu.seats import (
     seat,
     slots,
 )
-from hccl_executors.aicpu.sole import TRANSFER, OnAicpu
+from hccl_executors.aicpu.sole import SCATTER_NHR, TRANSFER, OnAicpu
 from hccl_executors.aicpu.tree_nhr import NhrScatter
-from hccl_executors.sources import like_ascend950
+from hccl_executors.sources import like_ascend950, over_tree
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
     ChannelResources,
@@ -601,7 +601,7 @@ class AicpuReduceScatterParallelMeshNHR(TwoAxesReduceScatter):
 class AicpuScatterParallelMeshNHR(TwoAxesScatter):
     """Scatter over servers, in a mesh inside and by NHR between them."""
 
-    fidelity = _files("scatter", "ins_v2_scatter_parallel_executor")
+    fidelity = over_tree(_files("scatter", "ins_v2_scatter_parallel_executor"), SCATTER_NHR)
 
 
 class AicpuAllReduceParallelMeshNHR(TwoAxesAllReduce):
@@ -619,4 +619,4 @@ class AicpuReduceParallelMeshNHR(TwoAxesReduce):
 class AicpuBroadcastParallelMeshNHR(TwoAxesBroadcast):
     """Broadcast over servers, in a mesh inside and by NHR between them."""
 
-    fidelity = _files("broadcast", "ins_v2_broadcast_parallel_executor")
+    fidelity = over_tree(_files("broadcast", "ins_v2_broadcast_parallel_executor"), SCATTER_NHR)

@@ -33,9 +33,9 @@ from hccl_executors.aicpu.seats import (
     seat,
     slots,
 )
-from hccl_executors.aicpu.sole import TRANSFER, OnAicpu
+from hccl_executors.aicpu.sole import SCATTER_NHR, TRANSFER, OnAicpu
 from hccl_executors.aicpu.tree_nhr import NhrScatter
-from hccl_executors.sources import like_ascend950
+from hccl_executors.sources import like_ascend950, over_tree
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
     ChannelResources,
@@ -417,13 +417,17 @@ class AicpuReduceSequenceMesh1DNHRNHR(InTurnReduce):
 class AicpuBroadcastSequenceMesh1dNHRNHR(InTurnBroadcast):
     """Broadcast over superpods."""
 
-    fidelity = _files("broadcast/executor/ins_v2_broadcast_sequence_executor_aicpu_3level")
+    fidelity = over_tree(
+        _files("broadcast/executor/ins_v2_broadcast_sequence_executor_aicpu_3level"), SCATTER_NHR
+    )
 
 
 class AicpuScatterSequenceMeshConcurNHRNHR(InTurnScatter):
     """Scatter over superpods."""
 
-    fidelity = _files("scatter/executor/scatter_sequence_aicpu_executor_3level")
+    fidelity = over_tree(
+        _files("scatter/executor/scatter_sequence_aicpu_executor_3level"), SCATTER_NHR
+    )
 
 
 class AicpuAllGatherSequenceMeshConcurNHR(InTurnAllGather):

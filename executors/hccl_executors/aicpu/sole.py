@@ -39,7 +39,7 @@ from hccl_executors.aicpu.seats import (
 )
 from hccl_executors.aicpu.tree_nhr import NhrBroadcast, NhrScatter
 from hccl_executors.aicpu.v_mesh import MeshAllGatherV, MeshReduceScatterV
-from hccl_executors.sources import like_ascend950
+from hccl_executors.sources import like_ascend950, over_tree
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
     BaseExecutor,
@@ -377,6 +377,8 @@ class AicpuReduceScatterStrictOrderedMesh(SoleReduceScatter):
 _BC = "broadcast/executor/ins_v2_broadcast_sole_executor"
 _RD = "reduce/executor/reduce_sole_executor"
 _SC = "scatter/executor/ins_v2_scatter_sole_executor"
+BCAST_NHR = "broadcast/template/aicpu/ins_temp_broadcast_nhr"
+SCATTER_NHR = "scatter/template/aicpu/ins_temp_scatter_nhr"
 
 
 class AicpuBroadcastSoleMeshTwoShot(SoleBroadcast):
@@ -392,7 +394,7 @@ class AicpuBroadcastSoleNHR(SoleBroadcast):
 
     algorithm = NHR
     template = NhrBroadcast()
-    fidelity = like_ascend950(_BC, "broadcast/template/aicpu/ins_temp_broadcast_nhr")
+    fidelity = over_tree(like_ascend950(_BC, BCAST_NHR), BCAST_NHR)
 
 
 class AicpuBroadcastSoleNHRTwoShotMultiLink(AicpuBroadcastSoleNHR):
@@ -445,7 +447,7 @@ class AicpuScatterSoleNHR(SoleScatter):
 
     algorithm = NHR
     template = NhrScatter()
-    fidelity = like_ascend950(_SC, "scatter/template/aicpu/ins_temp_scatter_nhr")
+    fidelity = over_tree(like_ascend950(_SC, SCATTER_NHR), SCATTER_NHR)
 
 
 # ---- all-to-all, and ops whose blocks differ in size ----

@@ -13,6 +13,7 @@ from hccl_executors.aicpu.ar_two_shot import rounded_down
 from hccl_executors.aicpu.duplex import recv_write, send_write
 from hccl_executors.aicpu.seats import Seat, copy, cut
 from hccl_py.orchestration import Chunks, Region
+from hccl_py.plugins.fidelity import is_uneven_tree
 from hccl_py.values import RankInt
 
 
@@ -26,18 +27,37 @@ class NhrTree:
         return (0,)
 
     def spread(self, seat: Seat, root: RankInt, places: Sequence[Chunks]) -> None:
-        """Send blocks from the root until every rank has its own."""
+        """Send blocks from the root until every rank has its own. HCCL's ranks also send blocks
+        that they do not have, among 7, 11 and some more ranks; these are left out.
+        """
         n, behind = seat.n, (root - seat.me) % seat.n
+        held = _held(n)
         for s in range(nhr_steps.rounds(n)):
             d = 1 << s
             senders = d if 2 * d <= n else n - d
             if behind < senders:
                 to = (seat.me - d) % n
                 blocks = [(to - 2 * d * i) % n for i in range((n - 1 + d) // (2 * d))]
+                if is_uneven_tree(n):
+                    has = held[s][int(behind)]
+                    blocks = [i for i in blocks if int((root - i) % n) in has]
                 moves = [(place[i], place[i]) for place in places for i in blocks]
                 send_write(seat.main, seat.channel(to), moves)
             elif behind >= d and behind < senders + d:
                 recv_write(seat.main, seat.channel((seat.me + d) % n))
+
+
+def _held(n: int) -> list[list[set[int]]]:
+    """Return the blocks that every rank has before every step, counted down from the root."""
+    now = [set(range(n)), *(set[int]() for _ in range(n - 1))]
+    found = []
+    for s in range(nhr_steps.rounds(n)):
+        found.append([set(blocks) for blocks in now])
+        d = 1 << s
+        for behind in range(d if 2 * d <= n else n - d):
+            sent = {(behind + d + 2 * d * i) % n for i in range((n - 1 + d) // (2 * d))}
+            now[behind + d] |= sent & found[s][behind]
+    return found
 
 
 class NhrScatter(NhrTree):

@@ -161,7 +161,7 @@ HcclResult give_instance(const char* call, CcuInsHandle* ins, uint32_t* num)
     return HCCL_SUCCESS;
 }
 
-CcuResult not_modelled(const char* call, const char* why)
+CcuResult ccu_not_modelled(const char* call, const char* why)
 {
     return ccu_refused(refuse("UNSUPPORTED_CALL", "%s is not modelled: %s", call, why));
 }
@@ -300,27 +300,27 @@ CcuResult HcommCcuQueryRemainResDesc(HcommCcuResDescHandle desc)
 
 CcuResult HcommCcuKernelQueryResReq(const void*, const void**, uint32_t, HcommCcuResDescHandle)
 {
-    return not_modelled(__func__, "register the kernel, and recording counts its registers");
+    return ccu_not_modelled(__func__, "register the kernel, and recording counts its registers");
 }
 
 CcuResult HcommCcuVariableAlloc(CcuInsHandle, uint8_t, uint32_t, CcuVariableHandle*)
 {
-    return not_modelled(__func__, "take variables in the kernel");
+    return ccu_not_modelled(__func__, "take variables in the kernel");
 }
 
 CcuResult HcommCcuEventAlloc(CcuInsHandle, uint8_t, uint32_t, CcuEventHandle*)
 {
-    return not_modelled(__func__, "take events in the kernel");
+    return ccu_not_modelled(__func__, "take events in the kernel");
 }
 
 CcuResult HcommCcuVariableGetAddr(CcuVariableHandle, uint32_t, uint64_t*)
 {
-    return not_modelled(__func__, "take variables in the kernel");
+    return ccu_not_modelled(__func__, "take variables in the kernel");
 }
 
 CcuResult HcommCcuEventGetAddr(CcuEventHandle, uint32_t, uint64_t*)
 {
-    return not_modelled(__func__, "take events in the kernel");
+    return ccu_not_modelled(__func__, "take events in the kernel");
 }
 
 // A token is a number of the process, not of a buffer.
@@ -445,23 +445,6 @@ CcuResult HcommCcuKernelLaunch(ThreadHandle thread, CcuKernelHandle kernel, cons
     }
     write_line("L\t%u%s", launches++, text.c_str());
     return CCU_SUCCESS;
-}
-
-HcclResult HcclRankGraphGetEndpointInfo(HcclComm, uint32_t, const EndpointDesc* endpoint, EndpointAttr attr,
-                                        uint32_t size, void* info)
-{
-    if (endpoint == nullptr || info == nullptr || size < sizeof(uint32_t)) {
-        return static_cast<HcclResult>(no_answer(__func__));
-    }
-    uint32_t layer = endpoint->commAddr.id >> 24;
-    uint32_t found = layer;  // a die for each layer
-    if (attr == ENDPOINT_ATTR_BW_COEFF) {
-        found = layer == 1 ? 4 : 1;  // the port to the Clos network is as wide as four links of the mesh
-    } else if (attr != ENDPOINT_ATTR_DIE_ID) {
-        return static_cast<HcclResult>(refuse("UNSUPPORTED_CALL", "%s: attribute %d is not modelled", __func__, int(attr)));
-    }
-    memcpy(info, &found, sizeof found);
-    return HCCL_SUCCESS;
 }
 
 }  // extern "C"

@@ -219,13 +219,20 @@ HcclResult HcclRankGraphGetEndpointDesc(HcclComm, uint32_t layer, uint32_t topoI
     return HCCL_SUCCESS;
 }
 
-HcclResult HcclRankGraphGetEndpointInfo(HcclComm, uint32_t, const EndpointDesc*, EndpointAttr endpointAttr,
-                                        uint32_t infoLen, void* info)
+// A layer has a die of its own, and the port to the Clos network is as wide as four links of the mesh.
+HcclResult HcclRankGraphGetEndpointInfo(HcclComm, uint32_t, const EndpointDesc* endpointDesc,
+                                        EndpointAttr endpointAttr, uint32_t infoLen, void* info)
 {
-    if (info == nullptr || infoLen != sizeof(uint32_t)) {
+    if (endpointDesc == nullptr || info == nullptr || infoLen != sizeof(uint32_t)) {
         return nowhere(__func__);
     }
-    *static_cast<uint32_t*>(info) = endpointAttr == ENDPOINT_ATTR_BW_COEFF ? 1 : 0;  // one die, one port
+    uint32_t layer = endpointDesc->commAddr.id >> 24;
+    uint32_t found = endpointAttr == ENDPOINT_ATTR_BW_COEFF ? (layer == 1 ? 4 : 1) : layer;
+    if (endpointAttr != ENDPOINT_ATTR_BW_COEFF && endpointAttr != ENDPOINT_ATTR_DIE_ID) {
+        return static_cast<HcclResult>(refuse("UNSUPPORTED_CALL", "%s: attribute %d is not modelled", __func__,
+                                              static_cast<int>(endpointAttr)));
+    }
+    memcpy(info, &found, sizeof found);
     return HCCL_SUCCESS;
 }
 

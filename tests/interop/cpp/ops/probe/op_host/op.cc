@@ -289,7 +289,7 @@ const std::map<std::string, std::function<int(OpArgs&)>> kCases = {
          HCHECK(HcclRankGraphGetEndpointDesc(kComm, 1, 0, &num, &end));
          HCHECK(Expect(end.loc.device.superDevId == a.rank));
          HCHECK(HcclRankGraphGetEndpointInfo(kComm, a.rank, &end, ENDPOINT_ATTR_BW_COEFF, 4, &bandwidth));
-         return Expect(bandwidth == 1);
+         return Expect(bandwidth == 4);
      }},
     {"HcclConfigGetInfo",
      [](OpArgs&) -> int {
