@@ -163,6 +163,8 @@ class Narrowing:
             superpods=self.superpods,
             topology=self.topology,
             buffsize=self.buffsize,
+            algo=self.algo,
+            mode=self.mode,
             dtype=first.get("dtype", options.dtype),
             reduce_op=first.get("reduce_op"),
             root=int(first["root"]) if "root" in first else None,
@@ -192,7 +194,8 @@ def command(
             cpp_op=IMPLEMENTED_OP,
             minbytes=here(
                 MINBYTES,
-                help="DIR, XML, PLAN: data size, 1M by default; LOG: else what tasks touch.",
+                help="OP: this call alone, by the executor that is chosen; DIR, XML, PLAN: data "
+                "size, 1M by default; LOG: else what tasks touch.",
             ),
             calls=here(CALLS, show_default=False),
         ),
@@ -204,7 +207,8 @@ def command(
 
     Races, deadlocks, wrong results, resources: every finding with its tasks, its source line and a
     suggested fix. An executor is verified over many calls; --ranks and the options below it
-    restrict them. A folder of C++ is built and recorded for one call, that of --op, -b and --ranks;
+    restrict them; of an op and a size the executor that is chosen is verified in
+    that call. A folder of C++ is built and recorded for one call, that of --op, -b and --ranks;
     an MSCCL algorithm is imported for that of --op, -b, -d, -o and -r; a log of HCCL's checker has
     a line for each test, and LOG#TEST has a report. Exit status 1 where errors are found.
     """
@@ -307,17 +311,20 @@ def _targets(
 
 
 def _refuse_untaken(targets: list[Target], of_sweeps: list[str], of_sources: list[str]) -> None:
-    """Refuse an option that no target takes: executors take those that narrow a sweep, sources
-    those of their importer.
-    """
+    """Refuse an option that no target takes."""
     from hccl_py.cli.sources import refuse_options
+    from hccl_py.errors import ParameterError
 
+    first = targets[0]
     for name in (*of_sweeps, *of_sources):
-        if not any(
-            name in (of_sweeps if target.importer is None else target.importer.takes)
-            for target in targets
-        ):
-            refuse_options([name], targets[0].importer, targets[0].name)
+        if any(target.takes(name) for target in targets):
+            continue
+        if first.importer is None and name in of_sweeps:
+            raise ParameterError(
+                f"--{name} narrows the calls of executors; with -b there is one call.",
+                f"Leave --{name} or -b out.",
+            )
+        refuse_options([name], first.importer, first.name)
 
 
 def _verified(

@@ -8,7 +8,7 @@ from functools import partial
 
 from hccl_py.cli.call import check_tasks
 from hccl_py.cli.options import ProgramOptions
-from hccl_py.cli.request import communicator
+from hccl_py.cli.request import CallRequest, communicator
 from hccl_py.cli.sources import (
     import_options,
     opened,
@@ -23,6 +23,12 @@ from hccl_py.operators import OPERATORS, make_operator
 from hccl_py.plugins.authors import author_class
 from hccl_py.plugins.discovery import Registry, installed_executors
 from hccl_py.plugins.executor import Executor
+
+SWEPT = (
+    *("ranks", "servers", "devices", "superpods", "algo", "topology", "count", "dtype"),
+    *("reduce_op", "mode", "root", "buffsize"),
+)
+"""The options that narrow the calls of an executor."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,16 @@ class Target:
     is_one_of_many: bool = False
     """True for a source among several of its path."""
 
+    def takes(self, option: str) -> bool:
+        """True for an option that concerns the target: sources take those of their importer,
+        executors those that narrow a sweep, and one call of an op has a size in place of counts.
+        """
+        if self.importer is not None:
+            return option in self.importer.takes
+        if self.imported is not None and option in ("minbytes", "count"):
+            return option == "minbytes"
+        return option in SWEPT
+
 
 def find_targets(names: Iterable[str], calls: SourceCalls) -> tuple[list[Target], list[HcclError]]:
     """Return the targets, one for each name or more, and the errors about names and files.
@@ -71,6 +87,8 @@ def _find(name: str, calls: SourceCalls) -> Iterator[Target]:
     importer = None if name in registry.executors else importer_of(name)
     if importer is not None:
         yield from _sources(name, importer, calls)
+    elif name in OPERATORS and calls.call.minbytes is not None:
+        yield from _calls_of(name, calls)
     elif name in OPERATORS:
         yield from _executors_of(name, registry)
     elif name in registry.executors:
@@ -115,6 +133,20 @@ def _imported(entry: SourceEntry, call: ProgramOptions, ranks: int | None) -> Im
     if found.program is not None:
         check_tasks(found.program)
     return found
+
+
+def _calls_of(op: str, calls: SourceCalls) -> Iterator[Target]:
+    """Yield the call of an op and a size by the executor that is chosen for it, for each number of
+    ranks.
+    """
+    for ranks in calls.ranks or (None,):
+        request = CallRequest(replace(calls.call, op=op, ranks=ranks))
+        param = request.op(request.minbytes)
+        plan = request.plan(param)
+        check_tasks(plan.program)
+        title = f"{request.describe(param)}, {plan.selection.executor}"
+        imported = Imported(title, plan.program, product=request.topology.product)
+        yield Target(title, imported=partial(_same, imported))
 
 
 def _executors_of(op: str, registry: Registry) -> Iterator[Target]:

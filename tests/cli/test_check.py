@@ -192,6 +192,20 @@ def test_an_op_is_all_of_its_executors(capsys: pytest.CaptureFixture[str]) -> No
     assert last == f"{len(found) + 1} targets: {len(found)} ok, 1 suit no such call"
 
 
+def test_an_op_and_a_size_are_the_call_of_the_executor_that_is_chosen(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    call = ["all_reduce", "--topology", "ascend950", "--servers", "2", "--devices", "8"]
+    assert main(["check", *call, "-b", "64M"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "AicpuAllReduceParallelMeshNHR: ok" in text
+    assert "16 ranks" in text
+    assert (
+        run("check", "broadcast", "--ranks", "2,4", "-b", "1K", "-r", "1", "--mode", "graph") == 0
+    )
+    assert "2 targets: 2 ok" in capsys.readouterr().out
+
+
 def test_a_barrier_is_all_reduce_s_executors() -> None:
     named = [target.name for target in find_targets(["barrier"], CALLS)[0]]
     assert named == [target.name for target in find_targets(["all_reduce"], CALLS)[0]]
@@ -368,6 +382,8 @@ BAD_OPTIONS = {
     "--count -1": ["--count '-1' is not a list of numbers from 0"],
     "--count 99999999999999999999": ["--count", "is not a list"],
     "-r 1,two": ["-r/--root '1,two' is not a list", "For example --root 1,4"],
+    "--count 4 -b 1K": ["--count narrows the calls", "Leave --count or -b out"],
+    "--calls 2 -b 1K": ["--calls is about"],
     "-d fp32,fp33": ["Data type 'fp33' is unknown", "Did you mean fp32"],
     "-o sum,sim": ["Reduce op 'sim' is unknown", "Did you mean sum?"],
     "--mode eager": ["--mode 'eager' is unknown", "graph, op_base"],
@@ -560,6 +576,7 @@ def test_in_place_alone_and_with_a_word(
     words: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call = ["AllGatherMeshOpbaseExecutor", "--ranks", "4", "--count", "100", "-d", "int8"]
+    call += ["--topology", "atlas-800t-a2"]
     assert main(["check", *call, "--json", "--in-place", *words]) == 0
     [report] = json.loads(capsys.readouterr().out)["reports"]
     assert report["findings"]
