@@ -270,14 +270,11 @@ def _sent(template: costs.Template, part: _TemplateUse, name: str) -> float:
     net = template.net or part.net
     if net == "wide":
         net = _MESH if ranks <= 8 else _CLOS
-    lone = template.lone_ports and name in _LONE
+    lone = template.lone_ports and name in costs.LONE
     ports = template.lone_ports if lone else template.ports if net == _CLOS else 1
     if net == _MESH and not template.nhr:
         return amount / costs.LINK
     return amount * (ranks - 1) / (ports * costs.LINK)
-
-
-_LONE = ("AicpuAllGatherSoleNHR", "AicpuReduceScatterSoleNHR")
 
 
 def _use(net: str, facts: Facts950, name: str) -> float:

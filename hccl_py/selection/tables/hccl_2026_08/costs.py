@@ -227,3 +227,6 @@ MESH_SPLIT = {"Aicpu": 37 / 62, "Ccu": 11 / 21}
 
 AIV_SHARE = 0.65 / 0.85
 """The use that vector cores make of links, of that of others; cost_table.cc:743."""
+
+LONE = ("AicpuAllGatherSoleNHR", "AicpuReduceScatterSoleNHR")
+"""Executors whose template has `lone_ports` ports."""
