@@ -60,7 +60,7 @@ _EXPECTED = {
     "intra_pcie_enable": "0 or 1",
     "intra_roce_enable": "0 or 1",
     "inter_hccs_disable": "TRUE or FALSE",
-    "ruleset": "cann-2025.07 or cann-2026.08",
+    "ruleset": "cann-2025.07, cann-2026.08 or hccl-170ddee",
     "zero_copy": "true or false",
     "wire": "gloo or mpi",
     "device": "cpu, cuda or npu",
@@ -70,7 +70,7 @@ _EXPECTED = {
 _SECONDS = re.compile(r"[0-9]{1,20}(\.[0-9]{1,2})?", re.ASCII)
 _OLD_DEVICES = ("910A", "310P3")
 
-RulesetName = Literal["cann-2025.07", "cann-2026.08"]
+RulesetName = Literal["cann-2025.07", "cann-2026.08", "hccl-170ddee"]
 """The rulesets of `selection/rulesets.py`, by name."""
 
 DEFAULT_RULESET: RulesetName = "cann-2026.08"

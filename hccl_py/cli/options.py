@@ -201,7 +201,8 @@ class CallOptions:
         option(
             "--ruleset",
             "RELEASE",
-            "HCCL_PY_RULESET: whose rules choose, cann-2025.07 or cann-2026.08 (the default).",
+            "HCCL_PY_RULESET: whose rules choose: cann-2025.07, cann-2026.08 (the default), "
+            "hccl-170ddee.",
         ),
     ] = None
     mode: Annotated[str | None, MODE] = None

@@ -21,10 +21,13 @@ from hccl_py.call.algo_executors import (
     parse_executors,
 )
 from hccl_py.call.config import Config
+from hccl_py.selection import launch_costs
 from hccl_py.selection.facts_950 import Facts950
+from hccl_py.selection.tables import hccl_170ddee
 from hccl_py.selection.tables.hccl_2026_08 import costs
 from hccl_py.selection.tables.hccl_2026_08.cost_rules import COST_RULES
 from hccl_py.selection.tables.hccl_2026_08.costs import factor
+from hccl_py.selection.tables.hccl_2026_08.text_tables import CostRule
 
 PREFIXES = {"Aicpu": "AICPU_TS", "Aiv": "AIV", "CcuMS": "CCU_MS", "CcuSched": "CCU_SCHED"}
 """Engines of executors by the beginning of their names; others are of AICPU_TS."""
@@ -72,11 +75,20 @@ def engine_of(executor: str) -> str:
 
 def cost_table(op: str, engines: Sequence[str], facts: Facts950, config: Config) -> list[Cost]:
     """Return the executors that are left, in the order in which HCCL registers them."""
-    known = {name: _seconds(op, name, *row, facts) for name, row in costs.EXECUTORS[op].items()}
-    known = {name: seconds for name, seconds in known.items() if seconds >= 0}
+    known, rules = _known(op, facts, config)
     names = [name for name in known if engine_of(name) in engines]
-    left = _by_rules(op, left_of(op, names, engines, config), facts)
+    left = _by_rules(rules, left_of(op, names, engines, config), facts)
     return [Cost(name, engine_of(name), known[name]) for name in left]
+
+
+def _known(
+    op: str, facts: Facts950, config: Config
+) -> tuple[dict[str, float], tuple[CostRule, ...]]:
+    """Return the costs that the ruleset's HCCL knows, and the rules that strike executors."""
+    if config.ruleset == hccl_170ddee.NAME:
+        return launch_costs.seconds_by_launch(facts), hccl_170ddee.COST_RULES[op]
+    known = {name: _seconds(op, name, *row, facts) for name, row in costs.EXECUTORS[op].items()}
+    return {name: found for name, found in known.items() if found >= 0}, COST_RULES[op]
 
 
 def cheapest(table: Sequence[Cost]) -> Cost | None:
@@ -87,8 +99,8 @@ def cheapest(table: Sequence[Cost]) -> Cost | None:
 # ---- what is struck ----
 
 
-def _by_rules(op: str, names: Sequence[str], facts: Facts950) -> list[str]:
-    holding = [rule for rule in COST_RULES[op] if rule.holds(facts)]
+def _by_rules(rules: Sequence[CostRule], names: Sequence[str], facts: Facts950) -> list[str]:
+    holding = [rule for rule in rules if rule.holds(facts)]
     staying = [rule for rule in holding if rule.stay]
     if staying:
         return [name for name in names if any(rule.names(name) for rule in staying)]

@@ -14,7 +14,9 @@ from hccl_py.call.op_param import OpParam
 from hccl_py.errors import HcclResult
 from hccl_py.selection.cost_table import Cost, cheapest, cost_table, is_by_cost
 from hccl_py.selection.facts_950 import Facts950
+from hccl_py.selection.launch_costs import is_known
 from hccl_py.selection.rules import Rule, refuse, unknown
+from hccl_py.selection.tables.hccl_170ddee import NAME, SOURCE
 
 CHAINS = {
     "CCU_MS": ("CCU_MS", "CCU_SCHED", "AICPU_TS"),
@@ -53,6 +55,10 @@ def chain_of(mode: str | None) -> tuple[str, ...]:
 def decide(op: OpParam, rows: tuple[Rule, ...], facts: Facts950, config: Config) -> Decision:
     """Return the decision on a call; `rows` are those of its op for all engines."""
     chain = chain_of(config.op_expansion_mode)
+    if config.ruleset == NAME:
+        heeded = is_by_cost(op.name, config) and not config.algo
+        known = heeded and is_known(op.name, chain, facts)
+        return _by_cost(op, rows, facts, config) if known else Decision(rows, rows[0])
     before = _before_engines(op, rows, facts, chain)
     if before is not None:
         return Decision((before,), before)
@@ -85,7 +91,8 @@ def _by_cost(op: OpParam, rows: tuple[Rule, ...], facts: Facts950, config: Confi
             refuse("the cost table has no executor for the call"), source=f"{_ENGINE}286-293"
         )
     else:
-        row = Rule(best.executor, (), f"{_ENGINE}245-312", engine=best.engine)
+        source = SOURCE if config.ruleset == NAME else f"{_ENGINE}245-312"
+        row = Rule(best.executor, (), source, engine=best.engine)
     asked = (other for engine in engines for other in rows if other.engine == engine)
     return Decision((row, *asked), row, costs=tuple(table))
 

@@ -120,7 +120,7 @@ def page() -> str:
         f"| `{r.name}` ({r.date}) | {r.repository} | `{r.commit}` | `{r.folder}` |"
         for r in RULESETS.values()
     ]
-    for old, new in pairwise(RULESETS.values()):
+    for old, new in pairwise(found for found in RULESETS.values() if found.has_rules):
         lines += ["", f"## From {old.name} to {new.name}", "", *_level_changes(old, new)]
         for device in (device for device in new.tables if device in old.tables):
             lines += _device_changes(device, old, new)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from hccl_py.call.config import Config
+from hccl_py.call.ops import OPS
 from hccl_py.selection.levels import LevelRules
 from hccl_py.selection.rules import DecisionTable, Rule, refuse, unknown
-from hccl_py.selection.tables import cann_2025_07, cann_2026_08
+from hccl_py.selection.tables import cann_2025_07, cann_2026_08, hccl_170ddee
 
 
 @dataclass(frozen=True)
@@ -16,9 +17,9 @@ class Ruleset:
     """The tables of one release, and their source: a commit of a repository, and the folder in it
     that rows name files of.
 
-    `orders` are the words of HCCL_DETERMINISTIC that its sums know; `unfolds_a2`: the AI CPU of
-    910B makes tasks where it is asked to; `tags_by_level`: tags of ops with a root name the level
-    of halving-doubling.
+    `has_rules`: its tables are known, and not its cost table alone. `orders` are the words of
+    HCCL_DETERMINISTIC that its sums know; `unfolds_a2`: the AI CPU of 910B makes tasks where it is
+    asked to; `tags_by_level`: tags of ops with a root name the level of halving-doubling.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Ruleset:
     orders: tuple[str, ...] = ("false", "true", "strict")
     unfolds_a2: bool = False
     tags_by_level: bool = False
+    has_rules: bool = True
 
     def rows(self, device: str, op: str) -> tuple[Rule, ...]:
         """Return the rows of an op; a refusal where a device does not have it."""
@@ -47,6 +49,11 @@ class Ruleset:
             return rule.source
         return f"{self.repository}@{self.commit}:{self.folder}/{rule.source}"
 
+
+_UNREAD = unknown(
+    f"of {hccl_170ddee.NAME} hccl-py knows the cost table of all_gather on AICPU_TS, with "
+    "HCCL_USE_NEW_SELECTOR=1, no HCCL_ALGO, and equal meshes on one level or two"
+)
 
 RULESETS = MappingProxyType(
     {
@@ -73,10 +80,20 @@ RULESETS = MappingProxyType(
                 unfolds_a2=True,
                 tags_by_level=True,
             ),
+            Ruleset(
+                name=hccl_170ddee.NAME,
+                repository="zstar1003/hccl-hcomm-annotated",
+                commit="efbe1cd",
+                date="hccl 170ddeec, after August 2026: part of its cost table",
+                folder="hccl/src/ops",
+                levels=cann_2026_08.LEVELS,
+                tables=MappingProxyType({"950": dict.fromkeys(OPS, (_UNREAD,))}),
+                has_rules=False,
+            ),
         )
     }
 )
-"""The rulesets by name, the newest last: it is the default."""
+"""The rulesets by name, in the order of their releases."""
 
 
 def ruleset_of(config: Config) -> Ruleset:

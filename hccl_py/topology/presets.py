@@ -48,7 +48,8 @@ class UnifiedBus:
     `ubx`: a Clos network joins all devices of a server, in the place of meshes of its columns.
     `pcie`: some links of a server are PCIe. `dies`: how the links of a device to its row lie on its
     dies. `lone_clos`: the Clos network of layer 1 joins the devices of a communicator in one
-    server, too. `top` is the protocol of the links between superpods.
+    server, too. `top` is the protocol of the links between superpods. `clos_ports`: the ports
+    of a device to the Clos network, by links, the widest first.
     """
 
     ubx: bool = False
@@ -56,6 +57,7 @@ class UnifiedBus:
     dies: Literal["one", "regular", "irregular"] = "one"
     lone_clos: bool = False
     top: Literal["UB_CTP", "UBOE", "UB_RTP"] = "UB_CTP"
+    clos_ports: tuple[int, ...] = (8,)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from hccl_py.cli import main
 from hccl_py.errors import ConfigError
 from hccl_py.selection.releases import page
 from hccl_py.selection.rulesets import RULESETS
+from hccl_py.selection.tables.hccl_170ddee import NAME
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "rulesets.md"
 OLD, NEW = "cann-2025.07", "cann-2026.08"
@@ -19,7 +20,7 @@ CALL = ["explain", "all_reduce", "--servers", "2", "--devices", "8", "-b", "1K"]
 
 
 def test_settings_know_the_rulesets() -> None:
-    assert get_args(RulesetName) == tuple(RULESETS) == (OLD, NEW)
+    assert get_args(RulesetName) == tuple(RULESETS) == (OLD, NEW, NAME)
     assert Config.load({}).ruleset == NEW
     assert Config.load({"HCCL_PY_RULESET": OLD}).ruleset == OLD
     with Communicator(2, ruleset=OLD) as comm:
@@ -29,7 +30,7 @@ def test_settings_know_the_rulesets() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("cann-2024", "Expected: cann-2025.07 or cann-2026.08"),
+        ("cann-2024", "Expected: cann-2025.07, cann-2026.08 or hccl-170ddee"),
         ("classic-910B/1", "cann-2025.07 has its tables"),
     ],
 )

@@ -21,8 +21,8 @@ from hccl_py.errors import ExecTimeoutError, HcclError
 __all__ = ["Children", "Ended", "FileStore", "children"]
 
 ASLEEP_S = 60.0
-"""Seconds that a process may take to end in which no process of its test wants the machine: on a
-busy machine the seconds of others do not count.
+"""Seconds in a row in which no process of a test wants the machine, after which they never end: on
+a busy machine the seconds of others do not count.
 """
 _LOOK_S = 0.5
 _STACKS_S = 2.0
@@ -100,7 +100,8 @@ class Children:
         """Wait for a process to end; if all processes sleep instead, show where they do."""
         looks = 0
         while not select.select([self.pidfds[rank]], [], [], _LOOK_S)[0]:
-            looks += not any(_works(self.processes[other]) for other in self.left)
+            works = any(_works(self.processes[other]) for other in self.left)
+            looks = 0 if works else looks + 1
             assert looks < ASLEEP_S / _LOOK_S, f"rank {rank} has not ended:\n{self._shown()}"
 
     def _shown(self) -> str:
