@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hccl_py as hccl
-from hccl_executors.aicpu.point_to_point import AicpuBatchSendRecvSoleMesh, AicpuSendSole
+from hccl_executors.aicpu.pair_messages import AicpuBatchSendRecvSoleMesh, AicpuSendSole
 from hccl_py.enums import DataType, TaskKind
 from hccl_py.testing.calls import recorded
 from hccl_py.topology import topology_of
