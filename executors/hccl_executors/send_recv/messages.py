@@ -75,6 +75,10 @@ class Queue(NamedTuple):
         order = np.lexsort((-sizes, turn * (peers - rank) % ranks, rank))
         number = np.bincount(rank, minlength=ranks)
 
+        owner, own = np.nonzero(to_self)
+        if largest_first:
+            own = own[np.lexsort((-ends.counts[owner, own], owner))]
+
         def table(column: IntArray) -> IntArray:
             return _table(column[order], number)
 
@@ -85,7 +89,7 @@ class Queue(NamedTuple):
             table(starts),
             table(ends.places[rank, k]),
             number,
-            _table(np.nonzero(to_self)[1], to_self.sum(axis=1)),
+            _table(own, to_self.sum(axis=1)),
         )
 
 

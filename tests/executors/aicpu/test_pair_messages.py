@@ -35,7 +35,11 @@ def test_ranks_send_and_receive_at_once(
 
 
 def test_of_two_messages_for_a_rank_the_larger_one_goes_first() -> None:
-    op = hccl.OpParam("batch_send_recv", 0, DataType.FP32, pairs=((0, 1, 2), (0, 1, 7)))
+    op = hccl.OpParam(
+        "batch_send_recv", 0, DataType.FP32, pairs=((0, 1, 2), (0, 1, 7), (2, 2, 1), (2, 2, 3))
+    )
     tasks = recorded(AicpuBatchSendRecvSoleMesh, Case(MACHINE, op, 1 << 20)).tasks
     moved = tasks.size[tasks.kind == TaskKind.READ]
     assert moved.tolist() == [28, 8]
+    own = slice(int(tasks.first[2]), int(tasks.first[3]))
+    assert tasks.size[own][tasks.kind[own] == TaskKind.COPY].tolist() == [12, 4]
