@@ -53,6 +53,9 @@ class Answer:
         return run_of_tasks(self.tasks)
 
 
+RECEIVER = "AicpuRecvSole"
+"""The name of HCCL's executor at the receiver of a message."""
+
 ON_THREADS = "950"
 """The device whose executors record on threads and channels, asked of `pub`."""
 
@@ -77,8 +80,11 @@ def answer_of(found: dict[str, Any]) -> Answer:
 
 
 def _answer_on_threads(found: dict[str, Any]) -> Answer:
-    """Return the answer of `pub`; the executor that HCCL chose is forced here."""
-    names = tuple(dict.fromkeys(name.partition("|")[0] for name, _ in found["selected"]))
+    """Return the answer of `pub`; the executor that HCCL chose is forced here. Of a message that is
+    the sender's, which also has the receiver's tasks here.
+    """
+    chosen = dict.fromkeys(name.partition("|")[0] for name, _ in found["selected"])
+    names = tuple(name for name in chosen if name != RECEIVER or len(chosen) == 1)
     refusals = [name for name in names if name.startswith("refused")]
     named = {} if refusals else {"alg": names[0]}
     return Answer(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from hccl_executors.aicpu.seats import AnyChannelRank
 from hccl_py.enums import Buffer
 from hccl_py.operators.parts import MessageTables, messages_of
 from hccl_py.orchestration import Chunks, Region
@@ -51,25 +52,32 @@ class Queue(NamedTuple):
     own: IntArray
 
     @staticmethod
-    def of(ends: MessageTables, turn: int, limit: int | None) -> Queue:
+    def of(
+        ends: MessageTables, turn: int, limit: int | None, *, largest_first: bool = False
+    ) -> Queue:
         """Order by the way to the peer, up (1) or down (-1) through the ranks, which are a circle;
-        messages with the same peer keep their order. With a limit, messages come in slices of so
-        many elements, and empty ones not at all.
+        messages with the same peer keep their order, or the largest comes first. With a limit,
+        messages come in slices of so many elements, and empty ones not at all.
         """
         ranks = len(ends.peers)
         to_self = ends.peers == np.arange(ranks)[:, None]
         rank, k = np.nonzero((ends.peers >= 0) & ~to_self)
         counts = ends.counts[rank, k]
+        sizes = counts if largest_first else np.zeros_like(counts)
         if limit is not None:
             slices = -(-counts // limit)
-            rank, k = np.repeat(rank, slices), np.repeat(k, slices)
+            rank, k, sizes = (np.repeat(column, slices) for column in (rank, k, sizes))
             starts = limit * (np.arange(len(rank)) - np.repeat(np.cumsum(slices) - slices, slices))
             counts = np.minimum(np.repeat(counts, slices) - starts, limit)
         else:
             starts = np.zeros_like(counts)
         peers = ends.peers[rank, k]
-        order = np.lexsort((turn * (peers - rank) % ranks, rank))
+        order = np.lexsort((-sizes, turn * (peers - rank) % ranks, rank))
         number = np.bincount(rank, minlength=ranks)
+
+        owner, own = np.nonzero(to_self)
+        if largest_first:
+            own = own[np.lexsort((-ends.counts[owner, own], owner))]
 
         def table(column: IntArray) -> IntArray:
             return _table(column[order], number)
@@ -81,7 +89,7 @@ class Queue(NamedTuple):
             table(starts),
             table(ends.places[rank, k]),
             number,
-            _table(np.nonzero(to_self)[1], to_self.sum(axis=1)),
+            _table(own, to_self.sum(axis=1)),
         )
 
 
@@ -92,20 +100,26 @@ def _table(values: IntArray, number: IntArray) -> IntArray:
     return table
 
 
-class Mailbox:
-    """The messages that a rank sends and receives in a round, or, with a limit, in the whole call,
-    in slices of so many elements.
+Messenger = TypeVar("Messenger", bound=AnyRank | AnyChannelRank)
 
-    Slices, and messages in op-base mode, go from CCL_In of the sender to CCL_Out of the receiver;
-    whole messages in graph mode from input to output.
+
+class Mail(Generic[Messenger]):
+    """The messages that a rank sends and receives in a round, or, with a limit, in the whole call,
+    in slices of so many elements. Those of a pair keep their order, or the largest comes first.
     """
 
-    def __init__(self, op: OpParam, rank: AnyRank, limit: int | None = None) -> None:
-        self.sends, self.receives = _queues(op, rank.size, limit)
+    def __init__(
+        self,
+        op: OpParam,
+        rank: Messenger,
+        limit: int | None = None,
+        *,
+        largest_first: bool = False,
+    ) -> None:
+        self.sends, self.receives = _queues(op, rank.size, limit, largest_first)
         self._op = op
         self._rank = rank
         self._limited = limit is not None
-        self._direct = op.mode is Mode.GRAPH and limit is None
 
     def count(self, queue: Queue) -> int:
         """Return the number of messages with peers; splits the batch where ranks differ."""
@@ -118,6 +132,37 @@ class Mailbox:
             frm, to = PerRank.of(self.sends.own[me, k]), PerRank.of(self.receives.own[me, k])
             if frm >= 0:
                 rank.main.copy(rank.user_out[to], rank.user_in[frm])
+
+    def outgoing(self, k: int) -> tuple[RankInt, Region]:
+        """Return the receiver and the data of the k-th message that goes out."""
+        return self._look_up(self.sends, k, self._rank.user_in)[:2]
+
+    def incoming(self, k: int) -> tuple[RankInt, Region]:
+        """Return the sender and the place of the k-th message that comes in."""
+        return self._look_up(self.receives, k, self._rank.user_out)[:2]
+
+    @property
+    def _me(self) -> Any:
+        return values_of(self._rank.id)
+
+    def _look_up(self, queue: Queue, k: int, data: Chunks) -> tuple[RankInt, Region, RankInt]:
+        """Return the peer, the data here, and where the message begins there, in bytes."""
+        me, unit = self._me, self._op.unit
+        message = data[PerRank.of(queue.messages[me, k])]
+        if self._limited:
+            start = PerRank.of(queue.starts[me, k] * unit)
+            message = message[start : start + PerRank.of(queue.counts[me, k] * unit)]
+        return PerRank.of(queue.peers[me, k]), message, PerRank.of(queue.places[me, k] * unit)
+
+
+class Mailbox(Mail[AnyRank]):
+    """Messages over links: slices, and messages in op-base mode, go from CCL_In of the sender to
+    CCL_Out of the receiver; whole messages in graph mode from input to output.
+    """
+
+    def __init__(self, op: OpParam, rank: AnyRank, limit: int | None = None) -> None:
+        super().__init__(op, rank, limit)
+        self._direct = op.mode is Mode.GRAPH and limit is None
 
     def sent(self, k: int) -> tuple[RankInt, Outgoing]:
         """Return the receiver and the places of the k-th message that goes out."""
@@ -135,25 +180,15 @@ class Mailbox:
         ccl = self._rank.ccl_in.head(data.size), self._rank.ccl_out.head(data.size)
         return peer, Incoming(*ccl, data)
 
-    @property
-    def _me(self) -> Any:
-        return values_of(self._rank.id)
-
-    def _look_up(self, queue: Queue, k: int, data: Chunks) -> tuple[RankInt, Region, RankInt]:
-        """Return the peer, the data here, and where the message begins there, in bytes."""
-        me, unit = self._me, self._op.unit
-        message = data[PerRank.of(queue.messages[me, k])]
-        if self._limited:
-            start = PerRank.of(queue.starts[me, k] * unit)
-            message = message[start : start + PerRank.of(queue.counts[me, k] * unit)]
-        return PerRank.of(queue.peers[me, k]), message, PerRank.of(queue.places[me, k] * unit)
-
 
 @lru_cache(maxsize=16)
-def _queues(op: OpParam, ranks: int, limit: int | None) -> tuple[Queue, Queue]:
+def _queues(op: OpParam, ranks: int, limit: int | None, largest_first: bool) -> tuple[Queue, Queue]:
     """Return the messages sent and the messages received, of all ranks."""
     found = messages_of(op, ranks)
-    return Queue.of(found.by_sender, -1, limit), Queue.of(found.by_receiver, 1, limit)
+    return (
+        Queue.of(found.by_sender, -1, limit, largest_first=largest_first),
+        Queue.of(found.by_receiver, 1, limit, largest_first=largest_first),
+    )
 
 
 def ways_of(op: OpParam, ranks: int) -> list[int]:
