@@ -30,8 +30,8 @@ from tests.platform.processes.children import children
 
 pytestmark = pytest.mark.npu
 
-RANKS, PROGRAMS, MOST = 4, 20, 3
-"""Of each program so many waits are left out, spread over its ranks; in the long run all."""
+RANKS, PROGRAMS, MOST = 4, 20, 1
+"""Of each program so many waits are left out; in the long run all."""
 
 LIMIT_S, LATEST_S = 1, 60.0
 
@@ -138,7 +138,7 @@ def check(todo: list[tuple[Item, list[Missing]]], folder: Path) -> None:
 
 def test_no_wait_can_be_left_out(tmp_path: Path) -> None:
     todo = [(item, to_try(item, MOST)) for item in chosen()]
-    assert sum(len(missing) for _, missing in todo) >= 2 * PROGRAMS
+    assert sum(len(missing) for _, missing in todo) >= PROGRAMS
     check(todo, tmp_path)
 
 
