@@ -72,7 +72,7 @@ def command(
     is timed at sizes from -b to -e first, as `compare` does. --to writes the ranges as rules of a
     tuner plugin, and says what the rules cannot say.
     """
-    from hccl_py.cli.output import Screen, print_json
+    from hccl_py.cli.output import print_json
     from hccl_py.tuning.table import TuningTable
 
     if call.op:
@@ -85,7 +85,13 @@ def command(
         return
     if output.json:
         print_json(_document(table, file), ranges=_rows(table, differing))
-        return
+    else:
+        _show(table, differing)
+
+
+def _show(table: TuningTable, differing: bool) -> None:
+    from hccl_py.cli.output import Screen
+
     screen = Screen()
     for number, entry in enumerate(table.entries):
         if number:

@@ -256,7 +256,7 @@ _PARTS: dict[
 
 
 def _cost(
-    template: costs.Template, part: _TemplateUse, net: str, name: str, facts: Facts950
+    template: costs.TemplateCost, part: _TemplateUse, net: str, name: str, facts: Facts950
 ) -> float:
     """Return the seconds of a template; `net` is the network whose use counts."""
     use = _use(net, facts, name)
@@ -273,7 +273,7 @@ def _cost(
     return (sent / use + local) * facts.bytes + tasks
 
 
-def _sent(template: costs.Template, part: _TemplateUse, name: str) -> float:
+def _sent(template: costs.TemplateCost, part: _TemplateUse, name: str) -> float:
     """Return the seconds of transfers for each byte."""
     ranks, amount = part.ranks, factor(template.sends, part.ranks) * part.share
     if template.detour:

@@ -55,7 +55,7 @@ def factor(of: _Factor, ranks: int) -> float:
 
 
 @dataclass(frozen=True)
-class Template:
+class TemplateCost:
     """Costs of a template of r ranks, as factors of the share of the data that it gets.
 
     `sends` is that of its transfers: a mesh needs one transfer's time, where `nhr`, or on a Clos
@@ -83,30 +83,30 @@ class Template:
     detour: int = 0
 
 
-TEMPLATES: Mapping[str, Template] = {
-    "AG": Template(copies=1, tasks=10, clock="gather"),
-    "AG detour": Template(copies=1, tasks=15, clock="gather", detour=2),
-    "AG NHR": Template(nhr=True, lone_ports=6, copies=1, tasks="4log+1", clock="gather"),
-    "AG AIV": Template(ports=6, copies=1, clock="aiv"),
-    "AG 2Die": Template(copies=1, cores="ccu", clock="ccu"),
-    "AG MS": Template(clock="ccu", scale=0.95),
-    "AG Mem": Template(ports=6, tasks=10, clock="ccu"),
-    "AG NHR Mem": Template(nhr=True, tasks="4log+1", clock="ccu"),
-    "AG NHR Jetty": Template(nhr=True, copies=1, cores="ccu", clock="ccu"),
-    "AG half": Template(sends=0.5, copies=0.5, cores="ccu", clock="ccu"),
-    "AR one": Template(sends="r", copies="r", reduces="r(r-1)", few=True),
-    "AR two": Template(sends=2, copies=1, reduces="r-1", tasks=20, few=True),
-    "AR chunk": Template(sends=2, copies=1, tasks="5r", few=True),
-    "AR NHR": Template(sends=2, nhr=True, net="clos", copies="2r", tasks=10),
-    "AR AIV one": Template(sends="r", copies="r", reduces="r(r-1)", tasks=5, clock="aiv"),
-    "AR AIV two": Template(sends=2, copies=1, reduces="r-1", tasks=15, clock="aiv"),
-    "AR MS": Template(sends=2, tasks=20, clock="ccu", few=True),
-    "AR MS one": Template(sends="r", clock="ccu", few=True),
-    "AR 2Die": Template(sends="r", copies="r", cores="ccu", clock="ccu"),
-    "AR Mem": Template(
+TEMPLATES: Mapping[str, TemplateCost] = {
+    "AG": TemplateCost(copies=1, tasks=10, clock="gather"),
+    "AG detour": TemplateCost(copies=1, tasks=15, clock="gather", detour=2),
+    "AG NHR": TemplateCost(nhr=True, lone_ports=6, copies=1, tasks="4log+1", clock="gather"),
+    "AG AIV": TemplateCost(ports=6, copies=1, clock="aiv"),
+    "AG 2Die": TemplateCost(copies=1, cores="ccu", clock="ccu"),
+    "AG MS": TemplateCost(clock="ccu", scale=0.95),
+    "AG Mem": TemplateCost(ports=6, tasks=10, clock="ccu"),
+    "AG NHR Mem": TemplateCost(nhr=True, tasks="4log+1", clock="ccu"),
+    "AG NHR Jetty": TemplateCost(nhr=True, copies=1, cores="ccu", clock="ccu"),
+    "AG half": TemplateCost(sends=0.5, copies=0.5, cores="ccu", clock="ccu"),
+    "AR one": TemplateCost(sends="r", copies="r", reduces="r(r-1)", few=True),
+    "AR two": TemplateCost(sends=2, copies=1, reduces="r-1", tasks=20, few=True),
+    "AR chunk": TemplateCost(sends=2, copies=1, tasks="5r", few=True),
+    "AR NHR": TemplateCost(sends=2, nhr=True, net="clos", copies="2r", tasks=10),
+    "AR AIV one": TemplateCost(sends="r", copies="r", reduces="r(r-1)", tasks=5, clock="aiv"),
+    "AR AIV two": TemplateCost(sends=2, copies=1, reduces="r-1", tasks=15, clock="aiv"),
+    "AR MS": TemplateCost(sends=2, tasks=20, clock="ccu", few=True),
+    "AR MS one": TemplateCost(sends="r", clock="ccu", few=True),
+    "AR 2Die": TemplateCost(sends="r", copies="r", cores="ccu", clock="ccu"),
+    "AR Mem": TemplateCost(
         sends=2, ports=6, net="wide", reduces="r-1", cores="ccu", tasks="r", clock="ccu"
     ),
-    "AR NHR Mem": Template(
+    "AR NHR Mem": TemplateCost(
         sends=2,
         nhr=True,
         net="clos",
@@ -116,19 +116,19 @@ TEMPLATES: Mapping[str, Template] = {
         tasks="2r",
         clock="ccu",
     ),
-    "AR AI CPU": Template(fixed=(10.0, 0.0)),
-    "AR 2Die one": Template(fixed=(10.0, 1000.0)),
-    "AR Jetty": Template(fixed=(1000.0, 1000.0)),
-    "RS": Template(copies=1, reduces="r-1", few=True),
-    "RS detour": Template(copies=1, reduces="r-1", few=True, detour=8),
-    "RS chunk": Template(copies=2, few=True),
-    "RS NHR": Template(nhr=True, lone_ports=6, net="clos", copies="r/2+1"),
-    "RS AIV": Template(copies=1, reduces="r-1", clock="aiv"),
-    "RS ordered": Template(reduces=1),
-    "RS 2Die": Template(reduces=1, cores="ccu", clock="ccu"),
-    "RS MS": Template(clock="ccu", few=True),
-    "RS Mem": Template(ports=6, net="wide", reduces="r-1", cores="ccu", tasks=10, clock="ccu"),
-    "RS NHR Mem": Template(
+    "AR AI CPU": TemplateCost(fixed=(10.0, 0.0)),
+    "AR 2Die one": TemplateCost(fixed=(10.0, 1000.0)),
+    "AR Jetty": TemplateCost(fixed=(1000.0, 1000.0)),
+    "RS": TemplateCost(copies=1, reduces="r-1", few=True),
+    "RS detour": TemplateCost(copies=1, reduces="r-1", few=True, detour=8),
+    "RS chunk": TemplateCost(copies=2, few=True),
+    "RS NHR": TemplateCost(nhr=True, lone_ports=6, net="clos", copies="r/2+1"),
+    "RS AIV": TemplateCost(copies=1, reduces="r-1", clock="aiv"),
+    "RS ordered": TemplateCost(reduces=1),
+    "RS 2Die": TemplateCost(reduces=1, cores="ccu", clock="ccu"),
+    "RS MS": TemplateCost(clock="ccu", few=True),
+    "RS Mem": TemplateCost(ports=6, net="wide", reduces="r-1", cores="ccu", tasks=10, clock="ccu"),
+    "RS NHR Mem": TemplateCost(
         nhr=True, net="clos", copies="r", always=True, cores="ccu", tasks="2r+2", clock="ccu"
     ),
 }
