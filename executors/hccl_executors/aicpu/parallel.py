@@ -500,7 +500,8 @@ class TwoAxesAllReduce(InPieces):
 
     def bases(self, shape: CallShape, sizes: tuple[int, int]) -> tuple[int, int]:
         first = floor(self.most(shape) * self.ratio(shape)) * shape.unit
-        first = first // PAGE * PAGE // shape.unit * shape.unit if first >= PAGE else first
+        if first >= PAGE and shape.buffer >= LEAST:
+            first = first // PAGE * PAGE // shape.unit * shape.unit
         return 0, first * self.times
 
     def split(self, shape: CallShape, count: int) -> Parts:

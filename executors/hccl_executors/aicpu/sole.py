@@ -269,7 +269,7 @@ class AicpuAllReduceStrictOrderedMesh(SoleAllReduce):
         return replace(asked, channels=asked.channels * 2)
 
     def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
-        n, half = rank.size, rank.buffer[rank.ccl_bytes // 2 :]
+        n, half = rank.size, rank.buffer[rank.ccl_bytes // 2 // ALIGN * ALIGN :]
         sizes = rounded_down(int(rank.user_in.size), n, op.unit)
         given, result = cut(rank.user_in, sizes), cut(rank.user_out, sizes)
         total = rank.buffer.head(given[place.me].size)
