@@ -28,7 +28,7 @@ from hccl_py.plugins.executor import Executor
 from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.testing.calls import fitting, suits
 from hccl_py.topology import PRESETS, Topology, topology_of
-from hccl_py.topology.presets import SELECTED_FOR
+from hccl_py.topology.presets import SWEPT
 from hccl_py.verifier.sweeps.cases import SMALL_CCL, Case
 
 ALIGN = 128
@@ -39,7 +39,7 @@ ALIGN = 128
 def topologies(
     draw: DrawFn,
     *,
-    presets: Sequence[str] = SELECTED_FOR,
+    presets: Sequence[str] = SWEPT,
     max_ranks: int = 12,
     max_servers: int = 4,
     uneven: bool = True,
@@ -149,14 +149,14 @@ def calls(
 
 def _places(executor: Executor | type[Executor]) -> list[Topology]:
     """Return small topologies that suit an executor, for one that refuses most topologies."""
-    products = [PRESETS[name] for name in SELECTED_FOR]
+    products = [PRESETS[name] for name in SWEPT]
     small = [
         Topology(product, servers)
         for servers in ((1,), (2,), (4,), (8,), (1, 1), (2, 2), (3, 3))
         for product in products
         if max(servers) <= product.devices_per_server
     ]
-    pods = [product for product in products if product.superpod_servers]
+    pods = [product for product in products if product.superpod_servers or product.device == "950"]
     small += [Topology(product, (2, 2), (1, 1)) for product in pods]
     found = [place for place in small if fitting(executor, place)]
     if not found:

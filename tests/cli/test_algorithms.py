@@ -188,7 +188,7 @@ def test_files_with_several(ring: str, capfd: pytest.CaptureFixture[str]) -> Non
         (("simulate", "ring.xml", "--topology", "torus:3x3"), "algorithm has 4 ranks, the options"),
         (("check", "ring.xml", "--ranks", "2"), "--ranks does not go with an MSCCL"),
         (("check", "ring.xml", "--calls", "2"), "--calls does not go with an MSCCL"),
-        (("check", "all_reduce", "-b", "1K"), "-b is about an MSCCL algorithm, "),
+        (("check", "AllReduceComm", "-b", "1K"), "-b is about an MSCCL algorithm, "),
         (("check", "ring.xml", "-r", "1"), "all_reduce has no root"),
         (("check", "ring.xml", "--op", "mine"), "--op 'mine' is no op"),
         (("convert", "ring.xml", "out.json", "-b", "1T"), "passes of the algorithm make some"),

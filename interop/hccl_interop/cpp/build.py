@@ -394,7 +394,7 @@ def _contents(paths: Iterable[Path]) -> list[bytes]:
 
 
 def _key(*parts: object) -> str:
-    found = hashlib.sha256()
+    found = hashlib.sha256(__file__.encode())  # objects name the headers beside this by path
     for part in parts:
         data = part if isinstance(part, bytes) else repr(part).encode()
         found.update(len(data).to_bytes(8, "little") + data)
