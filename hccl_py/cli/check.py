@@ -317,7 +317,7 @@ def _refuse_untaken(targets: list[Target], of_sweeps: list[str], of_sources: lis
 
     first = targets[0]
     for name in (*of_sweeps, *of_sources):
-        if any(target.takes(name) for target in targets):
+        if any(target.takes(name, of_sweeps) for target in targets):
             continue
         if first.importer is None and name in of_sweeps:
             raise ParameterError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -23,12 +23,6 @@ from hccl_py.operators import OPERATORS, make_operator
 from hccl_py.plugins.authors import author_class
 from hccl_py.plugins.discovery import Registry, installed_executors
 from hccl_py.plugins.executor import Executor
-
-SWEPT = (
-    *("ranks", "servers", "devices", "superpods", "algo", "topology", "count", "dtype"),
-    *("reduce_op", "mode", "root", "buffsize"),
-)
-"""The options that narrow the calls of an executor."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +50,15 @@ class Target:
     is_one_of_many: bool = False
     """True for a source among several of its path."""
 
-    def takes(self, option: str) -> bool:
+    def takes(self, option: str, of_sweeps: Collection[str]) -> bool:
         """True for an option that concerns the target: sources take those of their importer,
-        executors those that narrow a sweep, and one call of an op has a size in place of counts.
+        executors those of sweeps, and one call of an op has a size in place of counts.
         """
         if self.importer is not None:
             return option in self.importer.takes
         if self.imported is not None and option in ("minbytes", "count"):
             return option == "minbytes"
-        return option in SWEPT
+        return option in of_sweeps
 
 
 def find_targets(names: Iterable[str], calls: SourceCalls) -> tuple[list[Target], list[HcclError]]:

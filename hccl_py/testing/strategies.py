@@ -156,7 +156,7 @@ def _places(executor: Executor | type[Executor]) -> list[Topology]:
         for product in products
         if max(servers) <= product.devices_per_server
     ]
-    pods = [product for product in products if product.superpod_servers or product.device == "950"]
+    pods = [product for product in products if product.superpod_servers]
     small += [Topology(product, (2, 2), (1, 1)) for product in pods]
     found = [place for place in small if fitting(executor, place)]
     if not found:

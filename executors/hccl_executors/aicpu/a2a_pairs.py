@@ -10,21 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hccl_executors.aicpu.duplex import recv_write, send_recv_write, send_write
-from hccl_executors.aicpu.seats import Seat, others
+from hccl_executors.aicpu.seats import Seat, Template
 from hccl_py.orchestration import Chunks
 from hccl_py.values import RankInt
 
 MOST_PAIRS = 16
 
 
-class PairsOfRanks:
+class PairsOfRanks(Template):
     """The template; its main thread copies the rank's own block."""
 
-    def distances(self, n: int) -> range:
-        return others(n)
-
-    def threads(self, n: int) -> tuple[int, ...]:
-        return (at_once(n), *[1] * at_once(n))
+    def subs(self, n: int) -> int:
+        return at_once(n)
 
     def scratch(self, n: int) -> int:
         return at_once(n)

@@ -8,25 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hccl_executors.aicpu.duplex import send_recv_read
-from hccl_executors.aicpu.seats import DIRECT, Seat, Ways, copy, others, place_at
+from hccl_executors.aicpu.seats import Seat, SplitTemplate, copy, others, place_at
 from hccl_py.orchestration import Chunks, Region
 
 
-class MeshAllGather:
+class MeshAllGather(SplitTemplate):
     """The template; every transfer has a thread, main too."""
-
-    def __init__(self, ways: Ways = DIRECT) -> None:
-        self.ways = ways
-
-    def distances(self, n: int) -> range:
-        return others(n)
-
-    def threads(self, n: int) -> tuple[int, ...]:
-        subs = max((n - 1) * len(self.ways.layers) - 1, 0)
-        return (subs, *[1] * subs)
-
-    def scratch(self, n: int) -> int:
-        return n
 
     def run(
         self,

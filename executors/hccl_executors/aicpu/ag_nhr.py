@@ -5,10 +5,11 @@ HCCL: InsTempAllGatherNHR. A second thread copies what has come before to the ou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from hccl_executors.aicpu import nhr_steps
 from hccl_executors.aicpu.duplex import send_recv_read, send_recv_write
+from hccl_executors.aicpu.nhr_steps import NhrTemplate
 from hccl_executors.aicpu.seats import Seat, copy
 from hccl_py.enums import ChannelBuffer
 from hccl_py.orchestration import Chunks, Region
@@ -19,7 +20,7 @@ START_COPY = 1
 """The notify by which the second thread begins to copy; by 0 it begins and ends."""
 
 
-class NhrAllGather:
+class NhrAllGather(NhrTemplate):
     """The template on two threads. In a Broadcast, whose output is the input, the last step writes
     as all others: `reads` is false.
     """
@@ -27,14 +28,8 @@ class NhrAllGather:
     def __init__(self, *, reads: bool = True) -> None:
         self.reads = reads
 
-    def distances(self, n: int) -> Iterator[int]:
-        return nhr_steps.distances(n)
-
     def threads(self, n: int) -> tuple[int, ...]:
         return (1, 2)
-
-    def scratch(self, n: int) -> int:
-        return n
 
     def run(
         self,

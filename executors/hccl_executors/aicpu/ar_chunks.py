@@ -8,15 +8,12 @@ from __future__ import annotations
 from hccl_executors.aicpu.ar_two_shot import evened, rounded_up
 from hccl_executors.aicpu.chunk_steps import reduce_in_chunks, thread_of
 from hccl_executors.aicpu.duplex import send_recv_read
-from hccl_executors.aicpu.seats import Seat, cut, others
+from hccl_executors.aicpu.seats import Seat, Template, cut
 from hccl_py.orchestration import Region
 
 
-class AllReduceInChunks:
+class AllReduceInChunks(Template):
     """The template; main serves a rank, too, so that the last thread has nothing to do."""
-
-    def distances(self, n: int) -> range:
-        return others(n)
 
     def threads(self, n: int) -> tuple[int, ...]:
         return (3 * (n - 1), *[3] * (n - 1))

@@ -5,24 +5,17 @@ HCCL: InsTempAllReduceNHR, and InsTempAllReduceAicpuReduceNHR for what links do 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from hccl_executors.aicpu import nhr_steps
 from hccl_executors.aicpu.ar_one_shot import reduce_others
 from hccl_executors.aicpu.ar_two_shot import rounded_down
 from hccl_executors.aicpu.duplex import send_recv_write
+from hccl_executors.aicpu.nhr_steps import NhrTemplate
 from hccl_executors.aicpu.seats import Seat, cut, slots
 from hccl_py.orchestration import Chunks, Region
 
 
-class NhrAllReduce:
+class NhrAllReduce(NhrTemplate):
     """The template on one thread."""
-
-    def distances(self, n: int) -> Iterator[int]:
-        return nhr_steps.distances(n)
-
-    def threads(self, n: int) -> tuple[int, ...]:
-        return (0,)
 
     def scratch(self, n: int) -> int:
         return 1

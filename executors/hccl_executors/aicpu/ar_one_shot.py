@@ -6,21 +6,12 @@ HCCL: InsTempAllReduceMesh1DOneShot.
 from __future__ import annotations
 
 from hccl_executors.aicpu.duplex import send_recv_write
-from hccl_executors.aicpu.seats import Seat, others, slots
+from hccl_executors.aicpu.seats import Seat, Template, slots
 from hccl_py.orchestration import Region
 
 
-class OneShotAllReduce:
+class OneShotAllReduce(Template):
     """The template; main copies and adds, and every other thread serves a rank."""
-
-    def distances(self, n: int) -> range:
-        return others(n)
-
-    def threads(self, n: int) -> tuple[int, ...]:
-        return (n - 1, *[1] * (n - 1))
-
-    def scratch(self, n: int) -> int:
-        return n
 
     def run(self, seat: Seat, source: Region, target: Region, buffer: Region, unit: int) -> None:
         """Reduce all inputs into `target`, in the order of the ranks after the own one."""

@@ -14,18 +14,12 @@ from hccl_executors.aicpu.duplex import (
     send_recv_write,
     send_write,
 )
-from hccl_executors.aicpu.seats import Seat, cut, others, slots
+from hccl_executors.aicpu.seats import Seat, Template, cut, slots
 from hccl_py.orchestration import Chunks, Region
 
 
-class TwoShotAllReduce:
+class TwoShotAllReduce(Template):
     """The template."""
-
-    def distances(self, n: int) -> range:
-        return others(n)
-
-    def threads(self, n: int) -> tuple[int, ...]:
-        return (n - 1, *[1] * (n - 1))
 
     def scratch(self, n: int) -> int:
         return 2

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 from hccl_executors.aicpu.ar_two_shot import rounded_up
 from hccl_executors.aicpu.duplex import recv_write, send_recv_write, send_write
-from hccl_executors.aicpu.seats import Seat, cut, others
+from hccl_executors.aicpu.seats import Seat, Template, cut
 from hccl_py.orchestration import Region
 from hccl_py.values import RankInt
 
 
-class TwoShotBroadcast:
+class TwoShotBroadcast(Template):
     """The template."""
 
-    def distances(self, n: int) -> range:
-        return others(n)
-
-    def threads(self, n: int) -> tuple[int, ...]:
-        return (max(n - 2, 0), *[1] * (n - 2))
+    def subs(self, n: int) -> int:
+        return max(n - 2, 0)
 
     def scratch(self, n: int) -> int:
         return 1

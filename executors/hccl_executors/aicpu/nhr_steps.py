@@ -6,9 +6,10 @@ to the rank before it (d = 1, 2, 4, ...), while gathering to the one after it (d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from hccl_executors.aicpu.seats import Template
 from hccl_py.values import RankInt
 
 
@@ -21,10 +22,17 @@ class NhrStep(NamedTuple):
     received: list[RankInt]
 
 
-def distances(n: int) -> Iterator[int]:
-    """Yield the distances between ranks that exchange, both ways."""
-    powers = [1 << k for k in range(rounds(n))]
-    yield from sorted({*powers, *(n - d for d in powers)})
+class NhrTemplate(Template):
+    """The resources of a template by NHR: on one thread, with channels both ways to the ranks that
+    exchange.
+    """
+
+    def distances(self, n: int) -> Iterable[int]:
+        powers = [1 << k for k in range(rounds(n))]
+        return sorted({*powers, *(n - d for d in powers)})
+
+    def subs(self, n: int) -> int:
+        return 0
 
 
 def rounds(n: int) -> int:

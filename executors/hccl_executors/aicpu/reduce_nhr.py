@@ -5,18 +5,16 @@ HCCL: ReduceNHR, and ReduceAicpuReduceNHR for what links do not reduce.
 
 from __future__ import annotations
 
-from hccl_executors.aicpu.ar_nhr import NhrAllReduce, nhr_gather, nhr_reduce
+from hccl_executors.aicpu.ar_nhr import nhr_gather, nhr_reduce
 from hccl_executors.aicpu.ar_two_shot import rounded_up
+from hccl_executors.aicpu.nhr_steps import NhrTemplate
 from hccl_executors.aicpu.seats import Seat, copy, cut, slots
 from hccl_py.orchestration import Region
 from hccl_py.values import RankInt
 
 
-class NhrReduce:
+class NhrReduce(NhrTemplate):
     """The template on one thread."""
-
-    distances = NhrAllReduce.distances
-    threads = NhrAllReduce.threads
 
     def scratch(self, n: int) -> int:
         return 1

@@ -7,22 +7,13 @@ from __future__ import annotations
 
 from hccl_executors.aicpu.ar_one_shot import reduce_others
 from hccl_executors.aicpu.duplex import recv_write, send_write
-from hccl_executors.aicpu.seats import Seat, others, slots
+from hccl_executors.aicpu.seats import Seat, Template, slots
 from hccl_py.orchestration import Region
 from hccl_py.values import RankInt
 
 
-class StarReduce:
+class StarReduce(Template):
     """The template; only the root uses threads beside main."""
-
-    def distances(self, n: int) -> range:
-        return others(n)
-
-    def threads(self, n: int) -> tuple[int, ...]:
-        return (n - 1, *[1] * (n - 1))
-
-    def scratch(self, n: int) -> int:
-        return n
 
     def run(
         self, seat: Seat, root: RankInt, source: Region, target: Region, buffer: Region, unit: int

@@ -8,22 +8,13 @@ from __future__ import annotations
 from hccl_executors.aicpu.ar_one_shot import reduce_others
 from hccl_executors.aicpu.ar_two_shot import evened
 from hccl_executors.aicpu.duplex import recv_read, send_read, send_recv_write
-from hccl_executors.aicpu.seats import Seat, cut, others, slots
+from hccl_executors.aicpu.seats import Seat, Template, cut, slots
 from hccl_py.orchestration import Region
 from hccl_py.values import RankInt
 
 
-class TwoShotReduce:
+class TwoShotReduce(Template):
     """The template."""
-
-    def distances(self, n: int) -> range:
-        return others(n)
-
-    def threads(self, n: int) -> tuple[int, ...]:
-        return (n - 1, *[1] * (n - 1))
-
-    def scratch(self, n: int) -> int:
-        return n
 
     def run(
         self, seat: Seat, root: RankInt, source: Region, target: Region, buffer: Region, unit: int

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from hccl_executors.aicpu.ar_two_shot import evened
 from hccl_executors.aicpu.chunk_steps import reduce_in_chunks
-from hccl_executors.aicpu.seats import Seat, others
+from hccl_executors.aicpu.seats import Seat, Template
 from hccl_py.orchestration import Chunks, Region
 
 PAGE = 4096
 """Bytes to which large chunks are cut."""
 
 
-class ReduceScatterInChunks:
+class ReduceScatterInChunks(Template):
     """The template; every thread, main too, serves a rank."""
-
-    def distances(self, n: int) -> range:
-        return others(n)
 
     def threads(self, n: int) -> tuple[int, ...]:
         return (2 * (n - 2), *[2] * (n - 2))

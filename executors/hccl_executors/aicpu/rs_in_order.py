@@ -6,21 +6,12 @@ HCCL: InsTempReduceScatterOrderPreservedLevel1.
 from __future__ import annotations
 
 from hccl_executors.aicpu.duplex import send_recv_write
-from hccl_executors.aicpu.seats import Seat, others, place_at, slots
+from hccl_executors.aicpu.seats import Seat, Template, place_at, slots
 from hccl_py.orchestration import Chunks, Region
 
 
-class ReduceScatterInOrder:
+class ReduceScatterInOrder(Template):
     """The template. The block of rank p for rank o lies in o's slot (p + o) % n."""
-
-    def distances(self, n: int) -> range:
-        return others(n)
-
-    def threads(self, n: int) -> tuple[int, ...]:
-        return (n - 1, *[1] * (n - 1))
-
-    def scratch(self, n: int) -> int:
-        return n
 
     def run(self, seat: Seat, source: Chunks, target: Region, buffer: Region, unit: int) -> None:
         """Reduce my block of all inputs into `target`."""

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from hccl_executors.aicpu.ar_one_shot import reduce_others
 from hccl_executors.aicpu.duplex import send_recv_write
 from hccl_executors.aicpu.seats import (
-    DIRECT,
     Seat,
-    Ways,
+    SplitTemplate,
     copy,
     others,
     place_at,
@@ -21,21 +20,11 @@ from hccl_executors.aicpu.seats import (
 from hccl_py.orchestration import Chunks, Region
 
 
-class MeshReduceScatter:
+class MeshReduceScatter(SplitTemplate):
     """The template; main takes no part in transfers, each of which has a thread."""
 
-    def __init__(self, ways: Ways = DIRECT) -> None:
-        self.ways = ways
-
-    def distances(self, n: int) -> range:
-        return others(n)
-
-    def threads(self, n: int) -> tuple[int, ...]:
-        subs = (n - 1) * len(self.ways.layers)
-        return (subs, *[1] * subs)
-
-    def scratch(self, n: int) -> int:
-        return n
+    def subs(self, n: int) -> int:
+        return (n - 1) * len(self.ways.layers)
 
     def run(
         self,

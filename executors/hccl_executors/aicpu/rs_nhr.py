@@ -5,25 +5,17 @@ HCCL: InsTempReduceScatterNHR. What the first step sends goes straight from the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from hccl_executors.aicpu import nhr_steps
 from hccl_executors.aicpu.duplex import send_recv_write
+from hccl_executors.aicpu.nhr_steps import NhrTemplate
 from hccl_executors.aicpu.seats import Seat, copy
 from hccl_py.orchestration import Chunks, Region
 
 
-class NhrReduceScatter:
+class NhrReduceScatter(NhrTemplate):
     """The template on one thread."""
-
-    def distances(self, n: int) -> Iterator[int]:
-        return nhr_steps.distances(n)
-
-    def threads(self, n: int) -> tuple[int, ...]:
-        return (0,)
-
-    def scratch(self, n: int) -> int:
-        return n
 
     def run(
         self,

@@ -6,20 +6,15 @@ HCCL: InsTempReduceScatterAicpuReduceNHR.
 
 from __future__ import annotations
 
-from hccl_executors.aicpu.ar_nhr import NhrAllReduce, nhr_gather
+from hccl_executors.aicpu.ar_nhr import nhr_gather
 from hccl_executors.aicpu.ar_one_shot import reduce_others
+from hccl_executors.aicpu.nhr_steps import NhrTemplate
 from hccl_executors.aicpu.seats import Seat, slots
 from hccl_py.orchestration import Chunks, Region
 
 
-class NhrWholeReduceScatter:
+class NhrWholeReduceScatter(NhrTemplate):
     """The template on one thread."""
-
-    distances = NhrAllReduce.distances
-    threads = NhrAllReduce.threads
-
-    def scratch(self, n: int) -> int:
-        return n
 
     def run(self, seat: Seat, source: Chunks, target: Region, buffer: Region, unit: int) -> None:
         """Reduce my block of all inputs into `target`: block after block goes round whole."""

@@ -8,26 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hccl_executors.aicpu.duplex import recv_write, send_write
-from hccl_executors.aicpu.seats import DIRECT, Seat, Ways, copy, others, place_at
+from hccl_executors.aicpu.seats import Seat, SplitTemplate, copy, place_at
 from hccl_py.enums import ChannelBuffer
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.values import RankInt
 
 
-class MeshScatter:
+class MeshScatter(SplitTemplate):
     """The template; all ranks wake all threads, and those beside the root use one for a channel.
     Where the root is no member, nothing is moved.
     """
-
-    def __init__(self, ways: Ways = DIRECT) -> None:
-        self.ways = ways
-
-    def distances(self, n: int) -> range:
-        return others(n)
-
-    def threads(self, n: int) -> tuple[int, ...]:
-        subs = max((n - 1) * len(self.ways.layers) - 1, 0)
-        return (subs, *[1] * subs)
 
     def scratch(self, n: int) -> int:
         return 1

@@ -7,7 +7,7 @@ place in several servers. It names a rank by its index in the list.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -55,19 +55,41 @@ DETOUR = Ways((0, 1), 1, 2)
 """By the mesh, and by the network of the servers (HCCL: Z axis detour)."""
 
 
-class Template(Protocol):
-    """The resources of a template over `n` ranks. It runs by `run(seat, ...)`, with the memory that
-    its op takes.
+class Template:
+    """The resources of a template over `n` ranks: those of a mesh whose main thread has a thread
+    beside it for every other rank, unless a class says otherwise. It runs by `run(seat, ...)`, with
+    the memory that its op takes.
     """
+
+    ways: Ways = DIRECT
 
     def distances(self, n: int) -> Iterable[int]:
         """Return the distances to the ranks that it needs channels to."""
+        return others(n)
+
+    def subs(self, n: int) -> int:
+        """Return the number of threads beside main, which has a notify for each."""
+        return n - 1
 
     def threads(self, n: int) -> tuple[int, ...]:
         """Return the notifies of its threads, main first."""
+        return (self.subs(n), *[1] * self.subs(n))
 
     def scratch(self, n: int) -> int:
         """Return the multiple of its data that the HCCL buffer holds."""
+        return n
+
+
+class SplitTemplate(Template):
+    """A template in a mesh whose ranks exchange over several channels; every channel has a thread,
+    main too.
+    """
+
+    def __init__(self, ways: Ways = DIRECT) -> None:
+        self.ways = ways
+
+    def subs(self, n: int) -> int:
+        return max((n - 1) * len(self.ways.layers) - 1, 0)
 
 
 class Seat(NamedTuple):
@@ -139,10 +161,10 @@ def flat_over(rank: RankView | AnyChannelRank) -> RankGroup:
 
 def requests(group: RankGroup, template: Template) -> tuple[ChannelRequest, ...]:
     """Return the channels that a template asks for."""
-    n, ways = group.size, getattr(template, "ways", DIRECT)
+    n = group.size
     return tuple(
         ChannelRequest(group.rank_at((group.me + d) % n), NOTIFIES, _layer(group, layer))
-        for layer in ways.layers
+        for layer in template.ways.layers
         for d in template.distances(n)
     )
 

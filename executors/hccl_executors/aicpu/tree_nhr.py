@@ -5,26 +5,21 @@ HCCL: InsTempScatterNHR, InsTempBroadcastNHR, which gathers after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from hccl_executors.aicpu import nhr_steps
 from hccl_executors.aicpu.ar_nhr import nhr_gather
 from hccl_executors.aicpu.ar_two_shot import rounded_down
 from hccl_executors.aicpu.duplex import recv_write, send_write
+from hccl_executors.aicpu.nhr_steps import NhrTemplate
 from hccl_executors.aicpu.seats import Seat, copy, cut
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.fidelity import is_uneven_tree
 from hccl_py.values import RankInt
 
 
-class NhrTree:
+class NhrTree(NhrTemplate):
     """The resources of both templates, on one thread."""
-
-    def distances(self, n: int) -> Iterator[int]:
-        return nhr_steps.distances(n)
-
-    def threads(self, n: int) -> tuple[int, ...]:
-        return (0,)
 
     def spread(self, seat: Seat, root: RankInt, places: Sequence[Chunks]) -> None:
         """Send blocks from the root until every rank has its own. HCCL's ranks also send blocks
@@ -62,9 +57,6 @@ def _held(n: int) -> list[list[set[int]]]:
 
 class NhrScatter(NhrTree):
     """The template of Scatter."""
-
-    def scratch(self, n: int) -> int:
-        return n
 
     def run(
         self,

@@ -7,21 +7,15 @@ from __future__ import annotations
 
 from hccl_executors.aicpu.ar_one_shot import reduce_others
 from hccl_executors.aicpu.duplex import send_recv_write
-from hccl_executors.aicpu.seats import Seat, others
+from hccl_executors.aicpu.seats import Seat, Template
 from hccl_py.orchestration import Chunks, Region
 
 
-class MeshOfBlocks:
+class MeshOfBlocks(Template):
     """The resources of both templates."""
 
-    def distances(self, n: int) -> range:
-        return others(n)
-
-    def threads(self, n: int) -> tuple[int, ...]:
-        return (max(n - 2, 0), *[1] * (n - 2))
-
-    def scratch(self, n: int) -> int:
-        return n
+    def subs(self, n: int) -> int:
+        return max(n - 2, 0)
 
 
 class MeshAllGatherV(MeshOfBlocks):

@@ -35,6 +35,6 @@ def test_gather_steps_bring_every_slice_to_all(n: int) -> None:
 
 @given(ranks)
 def test_distances_reach_all_partners(n: int) -> None:
-    found = set(nhr_steps.distances(n))
+    found = set(nhr_steps.NhrTemplate().distances(n))
     for steps in (nhr_steps.reduce_steps, nhr_steps.gather_steps):
         assert {peer for s in steps(0, n) for peer in (s.to, s.source)} <= found
