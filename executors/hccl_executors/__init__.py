@@ -18,7 +18,7 @@ from hccl_executors import (
     single,
     stars,
 )
-from hccl_executors.aicpu import pair_messages, parallel, sequence, sole
+from hccl_executors.aicpu import barrier_nhr, pair_messages, parallel, sequence, sole
 from hccl_executors.all_gather.mesh_opbase import AllGatherMeshOpbaseExecutor
 from hccl_executors.all_gather.small_count import AllGatherSmallCount
 from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
@@ -280,6 +280,7 @@ EXECUTORS: tuple[type[BaseExecutor], ...] = (
     sole.AicpuAllToAllVCSoleMesh,
     sole.AicpuReduceScatterVSoleMesh,
     sole.AicpuAllGatherVSoleMesh,
+    barrier_nhr.AicpuBarrierSoleNHR,
     pair_messages.AicpuSendSole,
     pair_messages.AicpuBatchSendRecvSoleMesh,
 )

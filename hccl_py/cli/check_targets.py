@@ -144,7 +144,7 @@ def _calls_of(op: str, calls: SourceCalls) -> Iterator[Target]:
 
 
 def _executors_of(op: str, registry: Registry) -> Iterator[Target]:
-    registered = registry.for_op(make_operator(op).runs_as)
+    registered = registry.for_op(op)
     if not registered:
         raise ParameterError(
             f"No executor of {op} is installed.", "`hccl-py list` shows what is installed."

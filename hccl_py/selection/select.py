@@ -93,15 +93,12 @@ class _ExecutorSelector:
     @cached_property
     def known(self) -> list[Registered]:
         """The executors of the op, and of the op that HCCL runs it as."""
-        served = self.registry.for_op(self.facts.op.name)
-        if self.facts.op.name == self.op.name:
-            return served
-        return served + [r for r in self.registry.for_op(self.op.name) if r not in served]
+        return self.registry.for_op(self.op.name)
 
     def named(self, name: str, why: str) -> tuple[Registered, list[str]]:
         """Return the executor that the caller names, if it suits."""
         chosen = next((r for r in self.known if r.name == name), None)
-        chosen = chosen or self.registry.find(name, self.facts.op.name)
+        chosen = chosen or self.registry.find(name, self.op.name)
         check_levels(chosen.executor, self.forced)
         if self.against(chosen):
             suiting = [r.name for r in self.known if not self.against(r)]

@@ -387,8 +387,7 @@ def _planned(
 
 def _check_names(op: str, executors: Collection[str]) -> None:
     """Refuse names that no executor of the op has."""
-    registry, served = installed_executors(), make_operator(op).runs_as
-    known = [r.name for r in registry.for_op(served)]
+    known = [r.name for r in installed_executors().for_op(op)]
     for name in executors:
         if name not in known:
             hint = did_you_mean(name, known)
