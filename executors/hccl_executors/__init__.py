@@ -18,7 +18,7 @@ from hccl_executors import (
     single,
     stars,
 )
-from hccl_executors.aicpu import barrier_nhr, pair_messages, parallel, sequence, sole
+from hccl_executors.aicpu import at_once, barrier_nhr, pair_messages, parallel, sequence, sole
 from hccl_executors.all_gather.mesh_opbase import AllGatherMeshOpbaseExecutor
 from hccl_executors.all_gather.small_count import AllGatherSmallCount
 from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
@@ -249,6 +249,15 @@ EXECUTORS: tuple[type[BaseExecutor], ...] = (
     parallel.AicpuAllReduceParallelMeshNHR,
     parallel.AicpuReduceParallelMeshNHR,
     parallel.AicpuBroadcastParallelMeshNHR,
+    parallel.InsAllGatherParallelMesh1DNHRMultiJetty,
+    parallel.InsReduceScatterParallelMesh1DNHRUBX,
+    parallel.InsScatterParallelMesh1DNHRUBX,
+    parallel.InsAllReduceParallelRSAGUBX,
+    parallel.ReduceParallelMesh1DNHRUBX,
+    parallel.InsBroadcastParallelMesh1DNHRUBX,
+    at_once.AicpuAllReduceConcurMeshTwoShotNHR,
+    at_once.AicpuReduceScatterConcurMeshNHR,
+    at_once.AicpuAllGatherConcurMeshNHR,
     sole.AicpuAllReduceSoleMeshOneShot,
     sole.AicpuAllReduceSoleMeshTwoShot,
     sole.AicpuAllReduceSoleMeshChunkTwoShot,

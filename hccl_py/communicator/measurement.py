@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hccl_py.call.op_param import OpParam
 from hccl_py.communicator.arrays import Arrays, flat_arrays
 from hccl_py.communicator.communicator import Communicator
 from hccl_py.communicator.data import (

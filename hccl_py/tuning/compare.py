@@ -29,7 +29,6 @@ from hccl_py.clocks.engines import usual_engine
 from hccl_py.clocks.measured import Accuracy, TimedCallFacts, accuracy_of
 from hccl_py.documents.disk import PathLike, format_path
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
-from hccl_py.operators import make_operator
 from hccl_py.plugins.authors import author_class
 from hccl_py.plugins.discovery import installed_executors
 from hccl_py.selection.answer import Selection

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from hccl_py.call.ops import OPS as FACTS
 from hccl_py.enums import DataType
 from hccl_py.errors import ParameterError
-from hccl_py.call.ops import OPS as FACTS
 from hccl_py.scaffold import executor_project, names_of
 from hccl_py.testing import check_executor
 from hccl_py.verifier import Cases, verify

@@ -8,8 +8,9 @@ from __future__ import annotations
 from hccl_executors.aicpu import nhr_steps
 from hccl_executors.aicpu.duplex import recv_write, send_recv_write, send_write
 from hccl_executors.aicpu.nhr_steps import NhrTemplate
+from hccl_executors.aicpu.on_aicpu import OnAicpu
 from hccl_executors.aicpu.seats import AnyChannelRank, flat_over, requests, seat
-from hccl_executors.aicpu.sole import NHR, OnAicpu
+from hccl_executors.aicpu.sole import NHR
 from hccl_executors.sources import like_ascend950
 from hccl_py.plugins.executor import ChannelResources, OpParam, RankView
 
