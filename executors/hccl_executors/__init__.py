@@ -258,6 +258,8 @@ EXECUTORS: tuple[type[BaseExecutor], ...] = (
     at_once.AicpuAllReduceConcurMeshTwoShotNHR,
     at_once.AicpuReduceScatterConcurMeshNHR,
     at_once.AicpuAllGatherConcurMeshNHR,
+    at_once.AicpuAllToAllSoleMeshConcurrent,
+    at_once.AicpuAllToAllVSoleMeshConcurrent,
     sole.AicpuAllReduceSoleMeshOneShot,
     sole.AicpuAllReduceSoleMeshTwoShot,
     sole.AicpuAllReduceSoleMeshChunkTwoShot,

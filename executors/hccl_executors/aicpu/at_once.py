@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from math import ceil, floor
 from typing import Any, ClassVar
 
+import numpy as np
+
+from hccl_executors.aicpu.a2a_pairs import PairsOfRanks
 from hccl_executors.aicpu.ag_mesh import MeshAllGather
 from hccl_executors.aicpu.ag_nhr import NhrAllGather
 from hccl_executors.aicpu.ar_nhr import NhrAllReduce
@@ -32,7 +35,7 @@ from hccl_executors.aicpu.seats import (
     slots,
 )
 from hccl_executors.sources import like_ascend950
-from hccl_py.orchestration import Region
+from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
     ChannelResources,
     OpParam,
@@ -105,12 +108,8 @@ class AtOnce(OnAicpu):
             weight * template.scratch(rank.size)
             for weight, template in zip(self.weights, self.templates, strict=True)
         ]
-        first = self.cut(int(rank.ccl_bytes * (demands[0] / sum(demands))))
-        return self._share(rank, layer, first)
-
-    def cut(self, size: int) -> int:
-        """Return the bytes of the mesh's share, given those that are due to it."""
-        return size
+        first = int(rank.ccl_bytes * (demands[0] / sum(demands)))
+        return self._share(rank, layer, first // ALIGN * ALIGN)
 
     def record(
         self,
@@ -136,9 +135,6 @@ class AicpuAllReduceConcurMeshTwoShotNHR(AtOnce):
     weights = (11, 10)
     templates = (TwoShotAllReduce(), NhrAllReduce())
     fidelity = like_ascend950("all_reduce/executor/ins_v2_all_reduce_concurrent_executor")
-
-    def cut(self, size: int) -> int:
-        return size // ALIGN * ALIGN
 
     def record(
         self,
@@ -202,3 +198,67 @@ class AicpuAllGatherConcurMeshNHR(AtOnce):
         source = rank.user_in[part[0] :].head(part[1])
         where = slots(share, part[1], place.n)
         self.templates[layer].run(place, [source], [piece(rank.user_out, *part)], [where])
+
+
+class AicpuAllToAllSoleMeshConcurrent(AtOnce):
+    """AllToAll on a UBX board, cut block by block. A pass brings a part of every block."""
+
+    op = "all_to_all"
+    algorithm = "level0:mesh"
+    weights = (10, 12)
+    templates = (PairsOfRanks(), PairsOfRanks())
+    fidelity = like_ascend950(
+        "all_to_all_v/executor/ins_v2_all_to_all_concurrent_executor",
+        "all_to_all_v/template/aicpu/ins_temp_all_to_all_v_mesh_1D",
+    )
+
+    def pieces(self, op: OpParam, rank: AnyChannelRank, layer: int) -> Iterator[tuple[int, int]]:
+        most = self._most(op, rank)
+        blocks = (self._part(chunks, layer, op.unit) for chunks in (rank.user_in, rank.user_out))
+        largest = max(int(part.sizes.max(axis=1)[part.row]) for part in blocks)
+        for begin in range(0, largest // op.unit, most):
+            yield begin, most
+
+    def share(self, op: OpParam, rank: AnyChannelRank, layer: int) -> Region:
+        slots = self.templates[0].scratch(rank.size)
+        return self._share(rank, layer, slots * self._most(op, rank) * op.unit)
+
+    def record(
+        self,
+        rank: AnyChannelRank,
+        place: Seat,
+        layer: int,
+        share: Region,
+        part: tuple[int, int],
+    ) -> None:
+        blocks = (self._part(chunks, layer, place.unit) for chunks in (rank.user_in, rank.user_out))
+        given, result = (_clipped(chunks, *part) for chunks in blocks)
+        count = self.templates[layer].scratch(place.n)
+        self.templates[layer].run(place, given, result, slots(share, part[1], count))
+
+    def _most(self, op: OpParam, rank: AnyChannelRank) -> int:
+        """Return the elements of a block that one pass brings."""
+        times = sum(template.scratch(rank.size) for template in self.templates)
+        room = min(TRANSFER, rank.ccl_bytes // times // ALIGN * ALIGN)
+        return max(room // op.unit // rank.size, 1)
+
+    def _part(self, blocks: Chunks, layer: int, unit: int) -> Chunks:
+        """Return a template's part of every block."""
+        first = blocks.sizes // unit // sum(self.weights) * self.weights[0] * unit
+        if layer:
+            return Chunks(blocks.buffer, blocks.offsets + first, blocks.sizes - first, blocks.row)
+        return Chunks(blocks.buffer, blocks.offsets, first, blocks.row)
+
+
+class AicpuAllToAllVSoleMeshConcurrent(AicpuAllToAllSoleMeshConcurrent):
+    """AllToAllV on a UBX board."""
+
+    op = "all_to_all_v"
+
+
+def _clipped(blocks: Chunks, begin: int, size: int) -> Chunks:
+    """Return the same piece of every block, or what there is of it."""
+    sizes = np.clip(blocks.sizes - begin, 0, size)
+    return Chunks(
+        blocks.buffer, blocks.offsets + np.minimum(begin, blocks.sizes), sizes, blocks.row
+    )

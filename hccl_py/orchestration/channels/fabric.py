@@ -233,8 +233,8 @@ def _planes(
         raise OrchestrationError(
             f"Rank {ranks[lane]} asks for a channel to rank {peers[lane]} on layer 0, and they are "
             f"on different {'boards' if topology.product.bus.ubx else 'servers'}.",
-            "Layer 0 joins the ranks of a server (UBX: of a board), layer 1 those of all; leave it out "
-            "for either.",
+            "Layer 0 joins the ranks of a server (UBX: of a board), layer 1 those of all; leave it "
+            "out for either.",
             finding="UNDECLARED_CHANNEL",
             ranks=(int(ranks[lane]), int(peers[lane])),
         )
