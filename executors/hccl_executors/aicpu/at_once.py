@@ -44,6 +44,7 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.values import PerRank, values_of
 
 
 class AtOnce(OnAicpu):
@@ -215,9 +216,9 @@ class AicpuAllToAllSoleMeshConcurrent(AtOnce):
     def pieces(self, op: OpParam, rank: AnyChannelRank, layer: int) -> Iterator[tuple[int, int]]:
         most = self._most(op, rank)
         blocks = (self._part(chunks, layer, op.unit) for chunks in (rank.user_in, rank.user_out))
-        largest = max(int(part.sizes.max(axis=1)[part.row]) for part in blocks)
+        largest = max(_largest(part) for part in blocks)
         for begin in range(0, largest // op.unit, most):
-            yield begin, most
+            yield begin, most  # blocks that end before are empty
 
     def share(self, op: OpParam, rank: AnyChannelRank, layer: int) -> Region:
         slots = self.templates[0].scratch(rank.size)
@@ -256,9 +257,14 @@ class AicpuAllToAllVSoleMeshConcurrent(AicpuAllToAllSoleMeshConcurrent):
     op = "all_to_all_v"
 
 
+def _largest(blocks: Chunks) -> int:
+    """Return the bytes of a rank's largest block; splits the batch where ranks differ."""
+    rows = blocks.sizes.max(axis=1)
+    return int(PerRank.of(rows[np.atleast_1d(values_of(blocks.row))]))
+
+
 def _clipped(blocks: Chunks, begin: int, size: int) -> Chunks:
     """Return the same piece of every block, or what there is of it."""
+    offsets = blocks.offsets + np.minimum(begin, blocks.sizes)
     sizes = np.clip(blocks.sizes - begin, 0, size)
-    return Chunks(
-        blocks.buffer, blocks.offsets + np.minimum(begin, blocks.sizes), sizes, blocks.row
-    )
+    return Chunks(blocks.buffer, offsets, sizes, blocks.row)
