@@ -72,8 +72,12 @@ class InTurn(OnAicpu):
 
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         found = super().suits(op, topology)
+        return found and self.has_levels(topology)
+
+    def has_levels(self, topology: Topology) -> bool | Unsuitable:
+        """Return True if the machine has the levels."""
         several = len(topology.servers) > 1 and topology.servers[0] > 1
-        return found and require(
+        return require(
             (topology.is_even, "needs servers and superpods of equal size"),
             (not self.in_pod or len(topology.superpods) == 1, "needs a single superpod"),
             (several, "needs several servers of several ranks"),

@@ -31,3 +31,12 @@ class OnAicpu(BaseExecutor):
             (op.mode is Mode.OP_BASE, "op-base mode only"),
             (reduces or not self.on_the_way, "needs links that reduce this data type"),
         )
+
+
+class BesideClos(OnAicpu):
+    """An executor for one server in which a Clos network joins the devices of its mesh, too."""
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        alone = len(topology.servers) == 1 and topology.product.bus.lone_clos
+        reason = "needs a single server with a Clos network beside its mesh"
+        return require((alone, reason)) and super().suits(op, topology)

@@ -16,11 +16,24 @@ from hccl_executors.aicpu.in_turn_pieces import (
     InTurnBroadcast,
     InTurnReduce,
 )
+from hccl_executors.aicpu.on_aicpu import BesideClos
 from hccl_executors.sources import SCATTER_NHR, like_ascend950, over_tree
+from hccl_py.plugins.executor import Topology, Unsuitable
 
 
 def _files(path: str) -> Any:
     return like_ascend950(path)
+
+
+class AicpuAllReduceSoleMeshConcur(BesideClos, InTurnAllReduceInPod):
+    """AllReduce of large data in a server with a Clos network beside its mesh: one level."""
+
+    algorithm = "level0:mesh"
+    on_the_way = False
+    fidelity = _files("all_reduce/executor/ins_v2_all_reduce_two_shot_sole_executor")
+
+    def has_levels(self, topology: Topology) -> bool | Unsuitable:
+        return True
 
 
 class AicpuAllGatherSequenceMeshConcurNHRNHR(InTurnAllGatherOverPods):

@@ -13,6 +13,7 @@ from hccl_executors.aicpu.ar_nhr import NhrAllReduce, NhrWholeAllReduce
 from hccl_executors.aicpu.ar_one_shot import OneShotAllReduce
 from hccl_executors.aicpu.ar_two_shot import TwoShotAllReduce, rounded_down
 from hccl_executors.aicpu.bcast_mesh import TwoShotBroadcast
+from hccl_executors.aicpu.on_aicpu import BesideClos
 from hccl_executors.aicpu.one_template import (
     SoleAllGather,
     SoleAllReduce,
@@ -34,6 +35,7 @@ from hccl_executors.aicpu.rs_nhr_whole import NhrWholeReduceScatter
 from hccl_executors.aicpu.scatter_mesh import MeshScatter
 from hccl_executors.aicpu.seats import (
     ALIGN,
+    DETOUR,
     AnyChannelRank,
     Seat,
     cut,
@@ -161,6 +163,16 @@ class AicpuAllGatherSoleNHRMultiLink(AicpuAllGatherSoleNHR):
     """The same in a Clos network, with one channel for two ranks."""
 
 
+class AicpuAllGatherSoleMeshConcur(BesideClos, SoleAllGather):
+    """AllGather of large data in a server with a Clos network beside its mesh."""
+
+    algorithm = MESH
+    template = MeshAllGather(DETOUR)
+    fidelity = like_ascend950(
+        _AG, "all_gather/template/aicpu/ins_temp_all_gather_mesh_1D_Z_axis_detour"
+    )
+
+
 _RS = "reduce_scatter/executor/ins_v2_reduce_scatter_sole_executor"
 
 
@@ -178,6 +190,13 @@ class AicpuReduceScatterSoleMesh(SolePlacedReduceScatter):
 
     def places(self, rank: AnyChannelRank) -> Region:
         return rank.buffer
+
+
+class AicpuReduceScatterSoleMeshConcur(BesideClos, AicpuReduceScatterSoleMesh):
+    """ReduceScatter of 2 ranks in a server with a Clos network beside its mesh."""
+
+    template = MeshReduceScatter(DETOUR)
+    fidelity = _rs("mesh_1D_Z_axis_detour")
 
 
 class AicpuReduceScatterSoleMeshChunk(SoleReduceScatter):
