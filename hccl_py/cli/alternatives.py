@@ -9,6 +9,7 @@ from hccl_py.cli.accuracy import TimeAccuracy
 from hccl_py.cli.output import Bar
 from hccl_py.communicator.planning import Plan
 from hccl_py.plugins.discovery import installed_executors
+from hccl_py.selection.select import is_of_other_devices
 from hccl_py.trace.units import format_share
 from hccl_py.tuning.compare import Comparison, Row, compare
 from hccl_py.tuning.hccl_settings import HcclSetting, Way, settings_by_way, way_of
@@ -73,7 +74,13 @@ class Alternatives:
         known = settings_by_way(op, topology, config, installed_executors())
         sizes = [point.call.bytes]
         compared = compare(point, sizes, effort_s=effort_s, jobs=jobs, progress=bar.advance_to)
-        faster = [row for row in compared.rows if rounded_us(row.time_us) < rounded_us(us)]
+        device = topology.product.device
+        faster = [
+            row
+            for row in compared.rows
+            if rounded_us(row.time_us) < rounded_us(us)
+            and not is_of_other_devices(row.candidate.executor, op.name, device)
+        ]
         found = [_alternative(row, us, known) for row in _best_of_each(faster, known)]
         found += _larger_buffers(point, plan, us)
         found.sort(key=lambda one: one.us)

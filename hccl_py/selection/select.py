@@ -382,9 +382,18 @@ class _ExecutorSelector:
         return reason_against(registered.executor, op, self.topology)
 
 
+def is_of_other_devices(executor: str, op: str, device: str) -> bool:
+    """Return True for an executor that the tables of other devices alone name for an op."""
+    return executor in _named(op) and executor not in _named(op, device)
+
+
 @lru_cache(maxsize=64)
-def _named(op: str) -> frozenset[str | None]:
-    """Return the executors that some device's table of some release names for an op."""
-    rulesets = RULESETS.values()
-    tables = [table for ruleset in rulesets for table in ruleset.tables.values()]
+def _named(op: str, device: str = "") -> frozenset[str | None]:
+    """Return the executors that some release names for an op: on a device, or on any."""
+    tables = [
+        table
+        for ruleset in RULESETS.values()
+        for name, table in ruleset.tables.items()
+        if device in ("", name)
+    ]
     return frozenset(row.executor for table in tables for row in table.get(op, ()))
