@@ -101,9 +101,9 @@ class Alternatives:
         level = f", which times within {format_share(band)} do not tell apart" * (
             one.gain <= 1 + band and band > 0
         )
-        how = one.setting or (
-            "no setting leads HCCL to it: a row of its selection has to, or a custom op"
-        )
+        by_tuner = self.comparison.topology.product.device == "950" and one.fidelity != "ours"
+        door = "a tuner plugin may" if by_tuner else "a row of its selection has to"
+        how = one.setting or f"no setting leads HCCL to it: {door}, or a custom op"
         return (
             f"{self.accuracy.time(one.us)}, {self.accuracy.number(one.gain, 2)} times as fast"
             f"{level}: {one.name}; {how}"

@@ -111,5 +111,7 @@ def _of_levels(has_pods: bool) -> list[dict[str, object]]:
 
 def _of_950() -> list[dict[str, object]]:
     """Return changes on an Ascend 950, none first: an order of sums, and choices by cost."""
-    by_cost = [{"new_selector": True} | ({"algo": word} if word else {}) for word in _EXECUTORS_950]
-    return [{}, {"deterministic": "strict"}, *by_cost]
+    found: list[dict[str, object]] = [{}, {"deterministic": "strict"}]
+    for word in _EXECUTORS_950:
+        found.append({"new_selector": True} | ({"algo": word} if word else {}))
+    return found
