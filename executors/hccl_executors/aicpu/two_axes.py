@@ -135,9 +135,13 @@ class TwoAxes(OnAicpu):
         return cut_parts if any(cut_parts) else parts
 
     def split(self, shape: CallShape, count: int) -> Parts:
-        """Split a round's elements; HCCL computes in single precision."""
-        first = int(np.float32(self.ratio(shape)) * np.float32(count))
+        """Split a round's elements."""
+        first = self.first(shape, count)
         return Parts(first, count - first)
+
+    def first(self, shape: CallShape, count: int) -> int:
+        """Return the first part of so many elements; HCCL computes in single precision."""
+        return int(np.float32(self.ratio(shape)) * np.float32(count))
 
     def ratio(self, shape: CallShape) -> float:
         """Return the first part's share, in eighths, so that both templates take as long.

@@ -122,19 +122,22 @@ class TwoAxesAllReduce(InPieces):
 
     def most(self, shape: CallShape) -> int:
         r = self.ratio(shape)
-        share = float(max(np.float32(r / shape.n0), np.float32((1 - r) / shape.n1)))
+        one, other = (
+            np.float32(r) * np.float32(1 / shape.n0),
+            np.float32(1 - r) * np.float32(1 / shape.n1),
+        )
+        share = float(max(one, other))
         bound = floor(min(TRANSFER // shape.unit, shape.elements) / share)
         return min(shape.buffer // shape.unit // self.times, bound)
 
     def bases(self, shape: CallShape, sizes: tuple[int, int]) -> tuple[int, int]:
-        first = floor(self.most(shape) * self.ratio(shape)) * shape.unit
+        first = self.first(shape, self.most(shape)) * shape.unit
         if first >= PAGE and shape.buffer >= LEAST:
             first = first // PAGE * PAGE // shape.unit * shape.unit
         return 0, first * self.times
 
-    def split(self, shape: CallShape, count: int) -> Parts:
-        first = floor(count * self.ratio(shape))
-        return Parts(first, count - first)
+    def first(self, shape: CallShape, count: int) -> int:
+        return floor(count * self.ratio(shape))
 
     def scratch(
         self, rank: AnyChannelRank, sizes: tuple[int, int], part: int, into: Region
@@ -184,8 +187,11 @@ class TwoAxesBroadcast(TwoAxesAllReduce):
     def most(self, shape: CallShape) -> int:
         return min(super().most(shape), shape.elements)
 
+    def first(self, shape: CallShape, count: int) -> int:
+        return TwoAxes.first(self, shape, count)
+
     def split(self, shape: CallShape, count: int) -> Parts:
-        parts = TwoAxes.split(self, shape, count)
+        parts = super().split(shape, count)
         limit = self.bases(shape, (0, 0))[1] // shape.unit
         return self.paged(parts, shape.unit) if parts.first > limit else parts
 
