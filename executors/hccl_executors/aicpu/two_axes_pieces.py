@@ -121,12 +121,9 @@ class TwoAxesAllReduce(InPieces):
     times = 2
 
     def most(self, shape: CallShape) -> int:
-        r = self.ratio(shape)
-        one, other = (
-            np.float32(r) * np.float32(1 / shape.n0),
-            np.float32(1 - r) * np.float32(1 / shape.n1),
-        )
-        share = float(max(one, other))
+        r, sizes = self.ratio(shape), (shape.n0, shape.n1)
+        parts = zip((r, 1 - r), sizes, strict=True)
+        share = float(max(np.float32(part) * np.float32(1 / n) for part, n in parts))
         bound = floor(min(TRANSFER // shape.unit, shape.elements) / share)
         return min(shape.buffer // shape.unit // self.times, bound)
 
