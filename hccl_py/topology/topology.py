@@ -256,7 +256,7 @@ class Topology:
         return self.server if self.intra_roce else self.host
 
     def is_apart(self, ranks: IntArray, peers: IntArray) -> npt.NDArray[np.bool_]:
-        """Return where two ranks are on different servers or, of UBX, on different boards."""
+        """Return True for pairs of ranks on different servers or, of UBX, on different boards."""
         apart = np.asarray(self.server[ranks] != self.server[peers])
         if self.product.bus.ubx:
             boards = self.device_id // self.product.row

@@ -167,7 +167,7 @@ class AicpuReduceScatterConcurMeshNHR(AtOnce):
         part: tuple[int, int],
     ) -> None:
         target = rank.user_out[part[0] :].head(part[1])
-        where: Region | Chunks = slots(share, part[1], place.n) if layer else share
+        where: Any = slots(share, part[1], place.n) if layer else share
         self.templates[layer].run(place, [piece(rank.user_in, *part)], [target], [where])
 
 

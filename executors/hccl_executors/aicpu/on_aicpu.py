@@ -1,4 +1,4 @@
-"""What all executors of the Ascend 950's AI CPU have in common."""
+"""The base of all executors of the Ascend 950's AI CPU."""
 
 from __future__ import annotations
 
