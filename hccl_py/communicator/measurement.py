@@ -77,7 +77,7 @@ class Measurement:
         op, ranks, local = plan.op, self.comm.size, self.comm.local_ranks
         operator = make_operator(op.name)
         mine, right = self._data(plan)
-        is_checked = bool(right)
+        is_checked = self.check and plan.program.op.name != "barrier"  # which has no result
         given = [values.copy() for values in mine] if overwrites_inputs(plan.program) else mine
         arrays = flat_arrays(operator, op, given, ranks, local, self.comm.placement_templates)
         seconds = self._time(plan, arrays, mine, right, progress)
@@ -117,15 +117,13 @@ class Measurement:
         return Timeline(program, links, times.start_us, times.end_us, times.end_us, behind)
 
     def _data(self, plan: Plan) -> tuple[list[Array], list[Array | None]]:
-        """Return inputs and right outputs of the local ranks, those of the op that was recorded: no
-        outputs where none are checked, and for a barrier, which has none.
+        """Return inputs and right outputs of the local ranks, those of the op that was recorded; no
+        outputs where none are checked.
         """
         local, operator = self.comm.local_ranks, make_operator(plan.program.op.name)
         inputs = inputs_of(plan.op, self.comm.size)
         right = expected_outputs(operator, plan.op, inputs) if self.check else []
-        if all(output is None for output in right):
-            right = []
-        return [inputs[rank] for rank in local], [right[rank] for rank in local if right]
+        return [inputs[rank] for rank in local], [right[rank] for rank in local if self.check]
 
     def _of_all(
         self, seconds: float, wrong: WrongElement | None
