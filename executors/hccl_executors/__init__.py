@@ -18,7 +18,7 @@ from hccl_executors import (
     single,
     stars,
 )
-from hccl_executors.aicpu import pair_messages, parallel, sequence, sole
+from hccl_executors.aicpu import at_once, barrier_nhr, pair_messages, parallel, sequence, sole
 from hccl_executors.all_gather.mesh_opbase import AllGatherMeshOpbaseExecutor
 from hccl_executors.all_gather.small_count import AllGatherSmallCount
 from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
@@ -249,6 +249,18 @@ EXECUTORS: tuple[type[BaseExecutor], ...] = (
     parallel.AicpuAllReduceParallelMeshNHR,
     parallel.AicpuReduceParallelMeshNHR,
     parallel.AicpuBroadcastParallelMeshNHR,
+    parallel.InsAllGatherParallelMesh1DNHRMultiJetty,
+    parallel.InsReduceScatterParallelMesh1DNHRUBX,
+    parallel.InsScatterParallelMesh1DNHRUBX,
+    parallel.InsAllReduceParallelRSAGUBX,
+    parallel.ReduceParallelMesh1DNHRUBX,
+    parallel.InsBroadcastParallelMesh1DNHRUBX,
+    at_once.AicpuAllReduceConcurMeshTwoShotNHR,
+    at_once.AicpuReduceScatterConcurMeshNHR,
+    at_once.AicpuAllGatherConcurMeshNHR,
+    at_once.AicpuAllToAllSoleMeshConcurrent,
+    at_once.AicpuAllToAllVSoleMeshConcurrent,
+    sequence.AicpuAllReduceSoleMeshConcur,
     sole.AicpuAllReduceSoleMeshOneShot,
     sole.AicpuAllReduceSoleMeshTwoShot,
     sole.AicpuAllReduceSoleMeshChunkTwoShot,
@@ -257,9 +269,11 @@ EXECUTORS: tuple[type[BaseExecutor], ...] = (
     sole.AicpuAllReduceSoleNHRAicpuReduce,
     sole.AicpuAllReduceStrictOrderedMesh,
     sole.AicpuAllGatherSoleMesh,
+    sole.AicpuAllGatherSoleMeshConcur,
     sole.AicpuAllGatherSoleNHR,
     sole.AicpuAllGatherSoleNHRMultiLink,
     sole.AicpuReduceScatterSoleMesh,
+    sole.AicpuReduceScatterSoleMeshConcur,
     sole.AicpuReduceScatterSoleMeshChunk,
     sole.AicpuReduceScatterSoleNHR,
     sole.AicpuReduceScatterSoleNHRMultiLink,
@@ -280,6 +294,7 @@ EXECUTORS: tuple[type[BaseExecutor], ...] = (
     sole.AicpuAllToAllVCSoleMesh,
     sole.AicpuReduceScatterVSoleMesh,
     sole.AicpuAllGatherVSoleMesh,
+    barrier_nhr.AicpuBarrierSoleNHR,
     pair_messages.AicpuSendSole,
     pair_messages.AicpuBatchSendRecvSoleMesh,
 )

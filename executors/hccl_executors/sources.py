@@ -42,6 +42,10 @@ def like_ascend950(*paths: str) -> Fidelity:
     return same(*(SourceFile("hicann/hccl", "09300b7", file) for file in files))
 
 
+SCATTER_NHR = "scatter/template/aicpu/ins_temp_scatter_nhr"
+"""The template of the tree over which Scatter and, in two stages, Broadcast send slices."""
+
+
 def over_tree(fidelity: Fidelity, *paths: str) -> Fidelity:
     """Declare that slices are left out where HCCL's trees send some that the sender lacks."""
     files = (SourceFile("hicann/hccl", "09300b7", f"src/ops/{path}.cc") for path in paths)

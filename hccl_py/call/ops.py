@@ -16,7 +16,9 @@ ALL_TO_ALL = ("all_to_all", "all_to_all_v", "all_to_all_vc")
 """The family that the same executors run."""
 
 BARRIER_COUNT = 8
-"""HCCL's barrier is an all-reduce of so many fp32 elements, with its tables and resources."""
+"""HCCL's barrier is an all-reduce of so many fp32 elements, with its tables and resources, but for
+the Ascend 950's.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class OpFacts:
     behind the beginning of the output, -1 where it lies before.
 
     HCCL returns at once from a call without data, unless ranks may well have none
-    (`returns_when_empty`). `runs_as` is the op whose executors run it. Bus bandwidth is
+    (`returns_when_empty`). `runs_as` is the op whose executors run it, too. Bus bandwidth is
     `bus_factor`·(p - 1)/p of algorithm bandwidth, or equal to it where that is 0.
     """
 

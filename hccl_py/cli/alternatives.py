@@ -9,6 +9,7 @@ from hccl_py.cli.accuracy import TimeAccuracy
 from hccl_py.cli.output import Bar
 from hccl_py.communicator.planning import Plan
 from hccl_py.plugins.discovery import installed_executors
+from hccl_py.selection.select import is_of_other_devices
 from hccl_py.trace.units import format_share
 from hccl_py.tuning.compare import Comparison, Row, compare
 from hccl_py.tuning.hccl_settings import HcclSetting, Way, settings_by_way, way_of
@@ -73,7 +74,13 @@ class Alternatives:
         known = settings_by_way(op, topology, config, installed_executors())
         sizes = [point.call.bytes]
         compared = compare(point, sizes, effort_s=effort_s, jobs=jobs, progress=bar.advance_to)
-        faster = [row for row in compared.rows if rounded_us(row.time_us) < rounded_us(us)]
+        device = topology.product.device
+        faster = [
+            row
+            for row in compared.rows
+            if rounded_us(row.time_us) < rounded_us(us)
+            and not is_of_other_devices(row.candidate.executor, op.name, device)
+        ]
         found = [_alternative(row, us, known) for row in _best_of_each(faster, known)]
         found += _larger_buffers(point, plan, us)
         found.sort(key=lambda one: one.us)
@@ -94,9 +101,9 @@ class Alternatives:
         level = f", which times within {format_share(band)} do not tell apart" * (
             one.gain <= 1 + band and band > 0
         )
-        how = one.setting or (
-            "no setting leads HCCL to it: a row of its selection has to, or a custom op"
-        )
+        by_tuner = self.comparison.topology.product.device == "950" and one.fidelity != "ours"
+        door = "a tuner plugin may" if by_tuner else "a row of its selection has to"
+        how = one.setting or f"no setting leads HCCL to it: {door}, or a custom op"
         return (
             f"{self.accuracy.time(one.us)}, {self.accuracy.number(one.gain, 2)} times as fast"
             f"{level}: {one.name}; {how}"

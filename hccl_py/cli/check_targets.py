@@ -19,7 +19,7 @@ from hccl_py.cli.sources import (
 from hccl_py.errors import HcclError, ParameterError
 from hccl_py.importers import Imported, Importer, SourceEntry, importer_of
 from hccl_py.importers.program_files import program_files_like
-from hccl_py.operators import OPERATORS, make_operator
+from hccl_py.operators import OPERATORS
 from hccl_py.plugins.authors import author_class
 from hccl_py.plugins.discovery import Registry, installed_executors
 from hccl_py.plugins.executor import Executor
@@ -144,7 +144,7 @@ def _calls_of(op: str, calls: SourceCalls) -> Iterator[Target]:
 
 
 def _executors_of(op: str, registry: Registry) -> Iterator[Target]:
-    registered = registry.for_op(make_operator(op).runs_as)
+    registered = registry.for_op(op)
     if not registered:
         raise ParameterError(
             f"No executor of {op} is installed.", "`hccl-py list` shows what is installed."

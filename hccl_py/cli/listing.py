@@ -43,9 +43,10 @@ def command(
     from hccl_py.cli.output import print_json
     from hccl_py.operators import make_operator
 
-    runs_as = None if op is None else make_operator(op).runs_as
     has_sources = output.json or verbose or name is not None
-    document = _document(_matching(name, runs_as), with_sources=has_sources)
+    document = _document(
+        _matching(name, None if op is None else make_operator(op).name), with_sources=has_sources
+    )
     if output.json:
         print_json(document)
     elif name is not None:

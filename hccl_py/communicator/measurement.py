@@ -23,7 +23,7 @@ from hccl_py.communicator.data import (
 )
 from hccl_py.communicator.device_arrays import host_copy
 from hccl_py.communicator.planning import Plan
-from hccl_py.operators import Operator, make_operator
+from hccl_py.operators import make_operator
 from hccl_py.program.usage import overwrites_inputs
 
 if TYPE_CHECKING:
@@ -76,14 +76,15 @@ class Measurement:
         """
         op, ranks, local = plan.op, self.comm.size, self.comm.local_ranks
         operator = make_operator(op.name)
-        mine, right = self._data(operator, op)
+        mine, right = self._data(plan)
+        is_checked = self.check and plan.program.op.name != "barrier"  # which has no result
         given = [values.copy() for values in mine] if overwrites_inputs(plan.program) else mine
         arrays = flat_arrays(operator, op, given, ranks, local, self.comm.placement_templates)
         seconds = self._time(plan, arrays, mine, right, progress)
-        found = [host_copy(output) for output in arrays.outputs] if self.check else []
-        wrong = first_wrong(found, right, local) if self.check else None
+        found = [host_copy(output) for output in arrays.outputs] if is_checked else []
+        wrong = first_wrong(found, right, local) if is_checked else None
         seconds, wrong = self._of_all(seconds, wrong)
-        verdict = ("failed" if wrong else "success") if self.check else "NULL"
+        verdict = ("failed" if wrong else "success") if is_checked else "NULL"
         return SizeResult(
             bytes=operator.data_size(op, ranks),
             count=op.count,
@@ -104,7 +105,7 @@ class Measurement:
         from hccl_py.simulator.timeline import Timeline
 
         op, program, topology = plan.op, plan.program, self.comm.topology
-        mine, _ = self._data(make_operator(op.name), op)
+        mine, _ = self._data(plan)
         local, templates = self.comm.local_ranks, self.comm.placement_templates
         arrays = flat_arrays(make_operator(op.name), op, mine, self.comm.size, local, templates)
         for _ in range(self.warmup):
@@ -115,11 +116,13 @@ class Measurement:
         behind = np.full(len(program.tasks), -1, np.int32)
         return Timeline(program, links, times.start_us, times.end_us, times.end_us, behind)
 
-    def _data(self, operator: Operator, op: OpParam) -> tuple[list[Array], list[Array | None]]:
-        """Return inputs and right outputs of the local ranks; no outputs where none are checked."""
-        local = self.comm.local_ranks
-        inputs = inputs_of(op, self.comm.size)
-        right = expected_outputs(operator, op, inputs) if self.check else []
+    def _data(self, plan: Plan) -> tuple[list[Array], list[Array | None]]:
+        """Return inputs and right outputs of the local ranks, those of the op that was recorded; no
+        outputs where none are checked.
+        """
+        local, operator = self.comm.local_ranks, make_operator(plan.program.op.name)
+        inputs = inputs_of(plan.op, self.comm.size)
+        right = expected_outputs(operator, plan.op, inputs) if self.check else []
         return [inputs[rank] for rank in local], [right[rank] for rank in local if self.check]
 
     def _of_all(

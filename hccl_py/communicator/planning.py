@@ -16,7 +16,15 @@ from hccl_py.operators import make_operator
 from hccl_py.orchestration.allowance import Allowance
 from hccl_py.orchestration.record import record
 from hccl_py.plugins.discovery import Registered, Registry
-from hccl_py.plugins.executor import Executor, OpParam, Rank, RankView, ResourceRequest, Topology
+from hccl_py.plugins.executor import (
+    Executor,
+    OpParam,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+    as_recorded,
+)
 from hccl_py.program.program import Program
 from hccl_py.selection import Selection, select
 
@@ -130,9 +138,8 @@ class Planner:
         return Plan(replace(program.op, name=op.name), selection, program)
 
     def _recorded(self, executor: Executor, op: OpParam) -> Program:
-        """Record a call as the op whose executors run it: a barrier as its all-reduce."""
         operator, ccl_bytes = make_operator(op.name), self.config.ccl_bytes
-        served = replace(op, name=operator.runs_as)
+        served = as_recorded(executor, op)
         return record(
             executor, served, self.topology, operator, ccl_bytes, allowance=self._allowance
         )

@@ -56,11 +56,6 @@ class Operator(ABC):
         """True if HCCL lets input and output be the same memory."""
         return self.facts.in_place
 
-    @property
-    def runs_as(self) -> str:
-        """The op whose executors and tables serve this one."""
-        return self.facts.runs_as or self.name
-
     def check(self, op: OpParam, topology: Topology) -> None:
         """Raise where HCCL would refuse the parameters; the error carries the HcclResult."""
         if self.reduces:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hccl_py.call.op_param import OpParam
 from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.operators import make_operator
 from hccl_py.orchestration import record as recording
 from hccl_py.orchestration.author_errors import reason_against
 from hccl_py.plugins.discovery import Registry, installed_executors
-from hccl_py.plugins.executor import Executor, check_levels, executor_name, with_levels
+from hccl_py.plugins.executor import (
+    Executor,
+    as_recorded,
+    check_levels,
+    executor_name,
+    with_levels,
+)
 from hccl_py.program.program import Program
 from hccl_py.topology.topology import Topology
 
@@ -45,8 +49,8 @@ def record(
     _check_types(op, topology, ccl_bytes)
     operator = make_operator(op.name)
     operator.check(op, topology)
-    served = replace(op, name=operator.runs_as)
-    ready = _executor(executor, served.name)
+    ready = _executor(executor, op.name)
+    served = as_recorded(ready, op)
     check_levels(ready, op.words)
     reason = reason_against(ready, with_levels(ready, served), topology)
     if reason:

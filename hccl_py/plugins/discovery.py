@@ -17,6 +17,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from hccl_py.call.ops import OPS
 from hccl_py.errors import HcclError, ParameterError, PluginError, did_you_mean
 from hccl_py.operators import OPERATORS
 from hccl_py.plugins.executor import ORDERS, Executor, choices_of, declarations_of, ops_of
@@ -89,11 +90,12 @@ class Registry:
 
     def find(self, name: str, op: str | None = None) -> Registered:
         """Return an executor by name; ParameterError names the nearest, and those of the op."""
-        known = [r.name for r in self.executors.values() if op is None or op in r.ops]
+        served = list(self.executors.values()) if op is None else self.for_op(op)
+        known = [r.name for r in served]
         if name not in self.executors:
             raise self.unknown("Executor", name, known)
         found = self.executors[name]
-        if op is not None and op not in found.ops:
+        if found not in served:
             raise ParameterError(
                 f"{name} executes {' and '.join(found.ops)}, not {op}.",
                 f"For {op}: {', '.join(known)}.",
@@ -114,8 +116,10 @@ class Registry:
         return ParameterError(f"{what} {name!r} is unknown.", hint)
 
     def for_op(self, op: str) -> list[Registered]:
-        """Return the executors of an op."""
-        return [r for r in self.executors.values() if op in r.ops]
+        """Return the executors of an op, and behind them those of the op that HCCL runs it as."""
+        names = [op, OPS[op].runs_as] if op in OPS else [op]
+        served = (r for name in names for r in self.executors.values() if name in r.ops)
+        return list({r.name: r for r in served}.values())
 
     def with_own(self, candidate: Any) -> tuple[Registry, str]:
         """Return a registry with a caller's executor, in the place of any that has its name, and

@@ -20,11 +20,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from hccl_py.call.op_param import LEVELS, OpParam
+from hccl_py.call.ops import OPS
 from hccl_py.enums import Mode
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.orchestration.rank import Rank, RankView
@@ -64,6 +66,7 @@ __all__ = [
     "SourceFile",
     "Topology",
     "Unsuitable",
+    "as_recorded",
     "cases_of",
     "check_levels",
     "choices_of",
@@ -168,6 +171,14 @@ def declarations_of(executor: object) -> Declarations:
 def ops_of(executor: Executor) -> tuple[str, ...]:
     """Return the ops that an executor executes."""
     return executor.op if isinstance(executor.op, tuple) else (executor.op,)
+
+
+def as_recorded(executor: Executor, op: OpParam) -> OpParam:
+    """Return a call as an executor records it: a barrier as its all-reduce, but for executors of
+    barriers.
+    """
+    runs_as = OPS[op.name].runs_as
+    return op if not runs_as or op.name in ops_of(executor) else replace(op, name=runs_as)
 
 
 def choices_of(executor: Executor) -> dict[str, tuple[str, ...]]:

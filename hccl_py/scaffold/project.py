@@ -19,8 +19,8 @@ def executor_project(names: Names, op: str) -> dict[str, str]:
     """Return the files of a plugin project with one executor, by path; ParameterError for an
     unknown op, and for one that another op's executors run.
     """
-    runs_as = make_operator(op).runs_as
-    if runs_as != op:
+    runs_as = make_operator(op).facts.runs_as
+    if runs_as:
         raise ParameterError(
             f"{op} has no executors of its own: those of {runs_as} run it.",
             f"Write one of them: --op {runs_as}.",

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from hccl_py.call.config import Config
 from hccl_py.call.ops import ALL_TO_ALL
-from hccl_py.selection.cost_table import is_by_cost
 from hccl_py.selection.facts import Facts
+from hccl_py.selection.facts_950 import is_by_cost
 
 _BATCH_RANKS = 500
 _POINT_TO_POINT = ("send_recv", "batch_send_recv")

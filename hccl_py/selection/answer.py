@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hccl_py.plugins.fidelity import UNDECLARED, Fidelity
-from hccl_py.selection.cost_table import Cost
+from hccl_py.selection.rules import Cost
 
 
 @dataclass(frozen=True)

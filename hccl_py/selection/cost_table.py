@@ -22,8 +22,9 @@ from hccl_py.call.algo_executors import (
 )
 from hccl_py.call.config import Config
 from hccl_py.selection import launch_costs
-from hccl_py.selection.facts_950 import Facts950
-from hccl_py.selection.tables import hccl_170ddee
+from hccl_py.selection.facts_950 import BY_COST, Facts950
+from hccl_py.selection.rules import Cost
+from hccl_py.selection.tables import HCCL_170DDEE, hccl_170ddee
 from hccl_py.selection.tables.hccl_2026_08 import costs
 from hccl_py.selection.tables.hccl_2026_08.cost_rules import COST_RULES
 from hccl_py.selection.tables.hccl_2026_08.costs import factor
@@ -32,18 +33,8 @@ from hccl_py.selection.tables.hccl_2026_08.text_tables import CostRule
 PREFIXES = {"Aicpu": "AICPU_TS", "Aiv": "AIV", "CcuMS": "CCU_MS", "CcuSched": "CCU_SCHED"}
 """Engines of executors by the beginning of their names; others are of AICPU_TS."""
 
-_OPS = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter"}
 _LONGEST_FIRST = sorted(ALGORITHMS_950.values(), key=len, reverse=True)
 _MESH, _CLOS = "mesh", "clos"
-
-
-@dataclass(frozen=True)
-class Cost:
-    """The seconds of an executor by HCCL's table."""
-
-    executor: str
-    engine: str
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -60,11 +51,6 @@ class _TemplateUse:
 
 
 _Composed = tuple[list[_TemplateUse], tuple[int, ...], Callable[[Sequence[float]], float]]
-
-
-def is_by_cost(op: str, config: Config) -> bool:
-    """Return True if the cost table chooses for an op."""
-    return config.new_selector and op in _OPS
 
 
 def engine_of(executor: str) -> str:
@@ -85,7 +71,7 @@ def _known(
     op: str, facts: Facts950, config: Config
 ) -> tuple[dict[str, float], tuple[CostRule, ...]]:
     """Return the costs that the ruleset's HCCL knows, and the rules that strike executors."""
-    if config.ruleset == hccl_170ddee.NAME:
+    if config.ruleset == HCCL_170DDEE:
         return launch_costs.seconds_by_launch(facts), hccl_170ddee.COST_RULES[op]
     known = {name: _seconds(op, name, *row, facts) for name, row in costs.EXECUTORS[op].items()}
     return {name: found for name, found in known.items() if found >= 0}, COST_RULES[op]
@@ -116,9 +102,9 @@ def left_of(op: str, names: Sequence[str], engines: Sequence[str], config: Confi
     names = [name for name in names if name.startswith(tuple(PREFIXES))]
     starts = [prefix for prefix, engine in PREFIXES.items() if engine in engines]
     for choice in reversed(parse_executors(config.algo)):
-        if choice.op not in ("", _OPS[op].lower()):
+        if choice.op not in ("", BY_COST[op].lower()):
             continue
-        prefixes = [f"{start}{_OPS[op]}{KINDS_950[choice.kind]}" for start in starts]
+        prefixes = [f"{start}{BY_COST[op]}{KINDS_950[choice.kind]}" for start in starts]
         found = [name for name in names if _fits(name, prefixes, choice)]
         if found and choice.negated:
             return [name for name in names if name not in found]

@@ -7,16 +7,17 @@ call hands it to the next. Source: hicann/hccl @09300b7, `auto_selector_base.cc:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hccl_py.call.config import Config
 from hccl_py.call.op_param import OpParam
 from hccl_py.errors import HcclResult
-from hccl_py.selection.cost_table import Cost, cheapest, cost_table, is_by_cost
-from hccl_py.selection.facts_950 import Facts950
+from hccl_py.selection.cost_table import cheapest, cost_table
+from hccl_py.selection.facts_950 import Facts950, is_by_cost
 from hccl_py.selection.launch_costs import is_known
-from hccl_py.selection.rules import Rule, refuse, unknown
-from hccl_py.selection.tables.hccl_170ddee import NAME, SOURCE
+from hccl_py.selection.rules import Decision, Rule, refuse, unknown
+from hccl_py.selection.tables import HCCL_170DDEE
+from hccl_py.selection.tables.hccl_170ddee import SOURCE
 
 CHAINS = {
     "CCU_MS": ("CCU_MS", "CCU_SCHED", "AICPU_TS"),
@@ -35,18 +36,6 @@ _ENGINE = "hicann/hccl@09300b7:src/ops/op_common/selector/selector_engine.cc:"
 _TOPOLOGY = "hicann/hccl@09300b7:src/ops/op_common/topo/topo_host.cc:"
 
 
-@dataclass(frozen=True)
-class Decision:
-    """The rows that were asked, the one that decided, and the reasons of engines that left the call
-    to the next; `costs` are those of the executors that HCCL compared.
-    """
-
-    rows: tuple[Rule, ...]
-    row: Rule
-    left: tuple[str, ...] = ()
-    costs: tuple[Cost, ...] = ()
-
-
 def chain_of(mode: str | None) -> tuple[str, ...]:
     """Return the engines that a mode asks."""
     return CHAINS.get(mode or "AICPU_TS", CHAINS["AICPU_TS"])
@@ -55,7 +44,7 @@ def chain_of(mode: str | None) -> tuple[str, ...]:
 def decide(op: OpParam, rows: tuple[Rule, ...], facts: Facts950, config: Config) -> Decision:
     """Return the decision on a call; `rows` are those of its op for all engines."""
     chain = chain_of(config.op_expansion_mode)
-    if config.ruleset == NAME:
+    if config.ruleset == HCCL_170DDEE:
         heeded = is_by_cost(op.name, config) and not config.algo
         known = heeded and is_known(op.name, chain, facts)
         return _by_cost(op, rows, facts, config) if known else Decision(rows, rows[0])
@@ -91,7 +80,7 @@ def _by_cost(op: OpParam, rows: tuple[Rule, ...], facts: Facts950, config: Confi
             refuse("the cost table has no executor for the call"), source=f"{_ENGINE}286-293"
         )
     else:
-        source = SOURCE if config.ruleset == NAME else f"{_ENGINE}245-312"
+        source = SOURCE if config.ruleset == HCCL_170DDEE else f"{_ENGINE}245-312"
         row = Rule(best.executor, (), source, engine=best.engine)
     asked = (other for engine in engines for other in rows if other.engine == engine)
     return Decision((row, *asked), row, costs=tuple(table))

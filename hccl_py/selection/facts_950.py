@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hccl_py.call.config import Config
 from hccl_py.selection.facts import Facts
 from hccl_py.topology.presets import UnifiedBus
 from hccl_py.topology.rank_graph import RankGraph
@@ -11,7 +12,15 @@ from hccl_py.topology.rank_graph import RankGraph
 _BASE_RANKS = 8.0
 """DEFAULT_RANK_SIZE, auto_selector_base.h:28: thresholds are for so many ranks."""
 
+BY_COST = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter"}
+"""The ops for which a cost table may choose, and their spelling in names of executors."""
+
 _STRICT_TYPES = ("fp16", "fp32", "bf16", "fp64")
+
+
+def is_by_cost(op: str, config: Config) -> bool:
+    """Return True if the cost table chooses for an op."""
+    return config.new_selector and op in BY_COST
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from hccl_py.call.algo import names_others
 from hccl_py.call.config import Config
 from hccl_py.call.op_param import OpParam
 from hccl_py.errors import HcclResult
-from hccl_py.selection.engines_950 import Decision, decide
 from hccl_py.selection.facts_950 import Facts950
 from hccl_py.selection.gathering import gather_facts
-from hccl_py.selection.rules import Rule
+from hccl_py.selection.rules import Decision, Rule
 from hccl_py.selection.rulesets import ruleset_of
 from hccl_py.selection.shape import WHOLE_RING
 from hccl_py.topology.topology import Topology
@@ -32,6 +31,8 @@ class HcclChoice:
 
     def _decide(self, rows: tuple[Rule, ...]) -> Decision:
         if isinstance(self.facts, Facts950) and self.facts.device in self.ruleset.tables:
+            from hccl_py.selection.engines_950 import decide  # its tables are for this device alone
+
             return decide(self.op, rows, self.facts, self.config)
         return Decision(rows, next(row for row in rows if row.holds(self.facts)))
 

@@ -7,9 +7,10 @@ and the lines of HCCL's source that they come from.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hccl_py.errors import HcclResult
@@ -138,6 +139,43 @@ class Rule:
 
 DecisionTable: TypeAlias = Mapping[str, tuple[Rule, ...]]
 """The rows of a device, by op."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The seconds of an executor by HCCL's table."""
+
+    executor: str
+    engine: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The rows that were asked, the one that decided, and the reasons of engines that left the call
+    to the next; `costs` are those of the executors that HCCL compared.
+    """
+
+    rows: tuple[Rule, ...]
+    row: Rule
+    left: tuple[str, ...] = ()
+    costs: tuple[Cost, ...] = ()
+
+
+class Tables(Mapping[str, DecisionTable]):
+    """Tables by device, in this order; each is read when it is first asked for."""
+
+    def __init__(self, readers: Mapping[str, Callable[[], DecisionTable]]) -> None:
+        self._readers = {device: cache(reader) for device, reader in readers.items()}
+
+    def __getitem__(self, device: str) -> DecisionTable:
+        return self._readers[device]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._readers)
+
+    def __len__(self) -> int:
+        return len(self._readers)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -9,7 +10,7 @@ from hccl_py.call.config import Config
 from hccl_py.call.ops import OPS
 from hccl_py.selection.levels import LevelRules
 from hccl_py.selection.rules import DecisionTable, Rule, refuse, unknown
-from hccl_py.selection.tables import cann_2025_07, cann_2026_08, hccl_170ddee
+from hccl_py.selection.tables import HCCL_170DDEE, cann_2025_07, cann_2026_08
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Ruleset:
     date: str
     folder: str
     levels: LevelRules
-    tables: MappingProxyType[str, DecisionTable]
+    tables: Mapping[str, DecisionTable]
     orders: tuple[str, ...] = ("false", "true", "strict")
     unfolds_a2: bool = False
     tags_by_level: bool = False
@@ -51,7 +52,7 @@ class Ruleset:
 
 
 _UNREAD = unknown(
-    f"of {hccl_170ddee.NAME} hccl-py knows the cost table of all_gather on AICPU_TS, with "
+    f"of {HCCL_170DDEE} hccl-py knows the cost table of all_gather on AICPU_TS, with "
     "HCCL_USE_NEW_SELECTOR=1, no HCCL_ALGO, and equal meshes on one level or two"
 )
 
@@ -81,7 +82,7 @@ RULESETS = MappingProxyType(
                 tags_by_level=True,
             ),
             Ruleset(
-                name=hccl_170ddee.NAME,
+                name=HCCL_170DDEE,
                 repository="zstar1003/hccl-hcomm-annotated",
                 commit="efbe1cd",
                 date="hccl 170ddeec, after August 2026: part of its cost table",

@@ -93,15 +93,12 @@ class _ExecutorSelector:
     @cached_property
     def known(self) -> list[Registered]:
         """The executors of the op, and of the op that HCCL runs it as."""
-        served = self.registry.for_op(self.facts.op.name)
-        if self.facts.op.name == self.op.name:
-            return served
-        return served + [r for r in self.registry.for_op(self.op.name) if r not in served]
+        return self.registry.for_op(self.op.name)
 
     def named(self, name: str, why: str) -> tuple[Registered, list[str]]:
         """Return the executor that the caller names, if it suits."""
         chosen = next((r for r in self.known if r.name == name), None)
-        chosen = chosen or self.registry.find(name, self.facts.op.name)
+        chosen = chosen or self.registry.find(name, self.op.name)
         check_levels(chosen.executor, self.forced)
         if self.against(chosen):
             suiting = [r.name for r in self.known if not self.against(r)]
@@ -385,9 +382,18 @@ class _ExecutorSelector:
         return reason_against(registered.executor, op, self.topology)
 
 
+def is_of_other_devices(executor: str, op: str, device: str) -> bool:
+    """Return True for an executor that the tables of other devices alone name for an op."""
+    return executor in _named(op) and executor not in _named(op, device)
+
+
 @lru_cache(maxsize=64)
-def _named(op: str) -> frozenset[str | None]:
-    """Return the executors that some device's table of some release names for an op."""
-    rulesets = RULESETS.values()
-    tables = [table for ruleset in rulesets for table in ruleset.tables.values()]
+def _named(op: str, device: str = "") -> frozenset[str | None]:
+    """Return the executors that some release names for an op: on a device, or on any."""
+    tables = [
+        table
+        for ruleset in RULESETS.values()
+        for name, table in ruleset.tables.items()
+        if device in ("", name)
+    ]
     return frozenset(row.executor for table in tables for row in table.get(op, ()))

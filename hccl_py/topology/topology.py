@@ -255,6 +255,14 @@ class Topology:
             return self.plane("mesh0")[0]
         return self.server if self.intra_roce else self.host
 
+    def is_apart(self, ranks: IntArray, peers: IntArray) -> npt.NDArray[np.bool_]:
+        """Return True for pairs of ranks on different servers or, of UBX, on different boards."""
+        apart = np.asarray(self.server[ranks] != self.server[peers])
+        if self.product.bus.ubx:
+            boards = self.device_id // self.product.row
+            apart |= boards[ranks] != boards[peers]
+        return apart
+
     @property
     def joins_servers(self) -> bool:
         """True if a switch joins the servers of a superpod, so that SDMA reaches across them."""

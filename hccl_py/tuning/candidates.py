@@ -53,7 +53,7 @@ def candidates(
     facts, ordered = gather_facts(op, topology, config), config.ordered(op)
     wanted = [
         (registered, levels)
-        for registered in _known(op, registry)
+        for registered in registry.for_op(op.name)
         if registered.name == chosen.executor or not breaks_order(registered, facts)
         for levels in _words(registered, topology)
     ]
@@ -72,12 +72,6 @@ def candidates(
         for (r, levels), algorithm in zip(wanted, algorithms, strict=True)
         if algorithm is not None
     ]
-
-
-def _known(op: OpParam, registry: Registry) -> list[Registered]:
-    """Return the executors of the op, and of the one that it runs as."""
-    served = registry.for_op(make_operator(op.name).runs_as)
-    return served + [r for r in registry.for_op(op.name) if r not in served]
 
 
 def _words(registered: Registered, topology: Topology) -> Iterator[dict[str, str]]:

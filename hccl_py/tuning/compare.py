@@ -29,7 +29,6 @@ from hccl_py.clocks.engines import usual_engine
 from hccl_py.clocks.measured import Accuracy, TimedCallFacts, accuracy_of
 from hccl_py.documents.disk import PathLike, format_path
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
-from hccl_py.operators import make_operator
 from hccl_py.plugins.authors import author_class
 from hccl_py.plugins.discovery import installed_executors
 from hccl_py.selection.answer import Selection
@@ -387,8 +386,7 @@ def _planned(
 
 def _check_names(op: str, executors: Collection[str]) -> None:
     """Refuse names that no executor of the op has."""
-    registry, served = installed_executors(), make_operator(op).runs_as
-    known = [r.name for r in registry.for_op(served)]
+    known = [r.name for r in installed_executors().for_op(op)]
     for name in executors:
         if name not in known:
             hint = did_you_mean(name, known)

@@ -25,13 +25,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 warnings.simplefilter("ignore")
 
 from hccl_py.plugins.fidelity import Proof  # noqa: E402
-from scripts.oracle.asking import Answer, answer_of, ask, driver_of  # noqa: E402
+from scripts.oracle.asking import ON_THREADS, Answer, answer_of, ask, driver_of  # noqa: E402
 from scripts.oracle.building import build_leg, build_pub  # noqa: E402
 from scripts.oracle.calls import Case, case_of, words_of  # noqa: E402
 from scripts.oracle.comparing import Verdict, compare, first_differences  # noqa: E402
-from scripts.oracle.drawing import PARTS  # noqa: E402
+from scripts.oracle.drawing import PARTS, PARTS_950  # noqa: E402
 from scripts.oracle.golden import (  # noqa: E402
     MOST_TASKS,
+    kept_lines,
     read_golden,
     task_count,
     write_golden,
@@ -77,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     renew.add_argument("file", type=Path)
     renew.add_argument("--source", required=True, help="repository@commit that the driver runs")
     renew.add_argument("--driver")
+    renew.add_argument("--of", default="", help=f"{ON_THREADS}: the calls of the Ascend 950")
     renew.add_argument("--answers", type=Path, help="answers of a driver instead of asking it")
     renew.set_defaults(run=_renew)
     select = commands.add_parser("select")
@@ -109,13 +111,16 @@ def _build(options: argparse.Namespace) -> None:
 
 def _renew(options: argparse.Namespace) -> None:
     answers: Iterable[Answer]
+    is_950 = options.of == ON_THREADS
+    parts = PARTS_950 if is_950 else PARTS
     if options.answers:
         answers = map(answer_of, _lines(options.answers, 1))
     else:
-        answers = ask((case for part in PARTS for case in part()), driver_of(options.driver))
-    kept = (answer for answer in answers if task_count(answer) <= MOST_TASKS)
-    count = write_golden(options.file, options.source, kept)
-    _say(f"{count} calls: {options.file}")
+        answers = ask((case for part in parts for case in part()), driver_of(options.driver))
+    small = (answer for answer in answers if task_count(answer) <= MOST_TASKS)
+    kept = kept_lines(options.file) if is_950 else []
+    count = write_golden(options.file, options.source, small, kept)
+    _say(f"{count} calls, {len(kept)} kept: {options.file}")
 
 
 def _select(options: argparse.Namespace) -> None:

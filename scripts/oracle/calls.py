@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 
 import hccl_py as hccl
 from hccl_py.call.config import Config
+from hccl_py.call.ops import BARRIER_COUNT
 from hccl_py.communicator.planning import Planner
 from hccl_py.plugins.discovery import installed_executors
 from hccl_py.topology import PRESETS, Topology
-from hccl_py.topology.presets import Product
 
 Case: TypeAlias = Mapping[str, Any]
 
@@ -103,7 +103,7 @@ def topology_of(case: Case) -> Topology:
     is_box = case["product"] == "910B" and max(map(max, pods)) > MODULE
     product = PRESETS[BOX16 if is_box else PRODUCTS[case["product"]]]
     if "topo" in case and case["product"] == "950":
-        return _placed(product, case["topo"])
+        return placed(case["topo"], case.get("bus", {}))
     is_a3 = product.superpod_servers > 0
     product = dataclasses.replace(
         product,
@@ -117,8 +117,12 @@ def topology_of(case: Case) -> Topology:
     return Topology(product, tuple(m for _, m in modules), hosts=tuple(host for host, _ in modules))
 
 
-def _placed(product: Product, pods: Sequence[Sequence[Sequence[int]]]) -> Topology:
-    """Return the topology of devices that a case names: their places in a grid tell."""
+def placed(pods: Sequence[Sequence[Sequence[int]]], bus: Mapping[str, Any]) -> Topology:
+    """Return the topology of devices of an Ascend 950 that a case names: their places in a grid
+    tell; `bus` says what the machine answers about its links.
+    """
+    product = PRESETS[PRODUCTS["950"]]
+    product = dataclasses.replace(product, bus=dataclasses.replace(product.bus, **bus))
     servers = [(pod, devices) for pod, members in enumerate(pods) for devices in members]
     numbers = [n for n, (_, devices) in enumerate(servers) for _ in devices]
     devices = [device for _, devices in servers for device in devices]
@@ -145,6 +149,8 @@ def parameters_of(case: Case) -> hccl.OpParam:
     op, ranks, count = case["op"], size_of(case), case.get("count", 0)
     dtype = hccl.DataType.parse(str(case["dtype"]))
     named: dict[str, Any] = {"mode": hccl.Mode(case.get("mode", "op_base"))}
+    if op == "barrier":
+        return hccl.OpParam(op, BARRIER_COUNT, dtype, hccl.ReduceOp.SUM, **named)
     if op in _REDUCING:
         named["reduce"] = hccl.ReduceOp.parse(case.get("reduce", "sum"))
     if op in ("broadcast", "reduce", "scatter"):

@@ -337,6 +337,81 @@ def _shape(rng: random.Random, device: str) -> Shape | list[list[int]]:
     return (pods, rng.randint(1, min(6, 32 // devices // pods)), devices)
 
 
+_BOARDS = (
+    *((1, 2), (1, 3), (1, 4)),
+    *((2, 2), (2, 3), (2, 4), (3, 2), (3, 4), (4, 2), (4, 4)),
+)
+"""Boards of a UBX server, and their devices."""
+
+_UBX, _BESIDE = {"ubx": True}, {"lone_clos": True}
+_ROW = 8
+
+
+def ubx() -> Iterator[Case]:
+    """Yield calls on UBX servers of the Ascend 950, on both sides of the bounds of selection."""
+    rng = random.Random(29)
+    sizes = (KB, 512 * KB, 512 * KB + 4, 2 * MB, 4 * MB - 4, 9 * MB, 100 * MB, 300 * MB)
+    for (boards, devices), op, size in product(_BOARDS, OPS[:6], sizes):
+        ranks = boards * devices
+        if size * ranks <= 1 << 30 and (size <= 9 * MB or ranks <= 8):
+            case = _on_950(op, _servers(boards, devices), size, rng, bus=_UBX)
+            bytes_ = case["count"] * _unit(case["dtype"])
+            if op != "all_gather" or boards == 1 or bytes_ < 4 * MB:  # the rest is pipelined
+                yield case
+    for devices, size in product((2, 3, 4), (KB, 16 * KB, 40 * MB)):
+        case = _on_950("all_to_all", _servers(1, devices), size * devices, rng, bus=_UBX)
+        if case["count"] > 512:
+            yield case
+        counts = [8 * size * ((j - i) % devices + 1) // 64 for i, j in _pairs(devices)]
+        case = _on_950("all_to_all_v", _servers(1, devices), size, rng, bus=_UBX)
+        yield {**case, "counts_matrix": counts}
+    for op in ("all_gather_v", "reduce_scatter_v", "all_to_all_vc", "batch_send_recv"):
+        yield _on_950(op, _servers(2, 4), MB, rng, bus=_UBX)
+
+
+def beside_clos() -> Iterator[Case]:
+    """Yield calls on a server of the Ascend 950 with a Clos network beside its mesh."""
+    rng = random.Random(29)
+    sizes = (KB, 4 * MB - 4, 4 * MB, 12 * MB, 150 * MB, 300 * MB)
+    for devices, op, size in product((2, 3, 4, 8), OPS[:3], sizes):
+        yield _on_950(op, _servers(1, devices), size, rng, bus=_BESIDE)
+    yield _on_950("all_reduce", _servers(1, 4), (4 << 30) + 4 * KB, rng, bus=_BESIDE)
+
+
+def barriers() -> Iterator[Case]:
+    """Yield barriers of the Ascend 950."""
+    shapes = ([[2]], [[3]], [[5]], [[8]], [[2, 2]], [[4, 4]], [[8, 8]], [[3, 2]], [[1] * 3])
+    for pods in (*shapes, [[2], [2]]):
+        topo = [[list(range(devices)) for devices in pod] for pod in pods]
+        yield {"op": "barrier", "topo": topo, "product": "950", "dtype": "fp32"}
+    for boards, devices in _BOARDS:
+        topo = _servers(boards, devices)
+        yield {"op": "barrier", "topo": topo, "product": "950", "dtype": "fp32", "bus": _UBX}
+
+
+def _servers(boards: int, devices: int) -> list[list[list[int]]]:
+    """Return one server whose boards are rows of its grid of devices."""
+    return [[[_ROW * i + j for i in range(boards) for j in range(devices)]]]
+
+
+def _pairs(ranks: int) -> Iterator[tuple[int, ...]]:
+    return product(range(ranks), repeat=2)
+
+
+def _on_950(op: str, topo: Any, size: int, rng: random.Random, bus: Any) -> Case:
+    """Return a call of about this size, with a data type and a root drawn."""
+    dtype = rng.choice(("fp32", "fp32", "fp16", "int8"))
+    ranks = sum(len(server) for pod in topo for server in pod)
+    count = max(1, size // _unit(dtype) + rng.choice((0, 0, 1, -1, 3)))
+    case: dict[str, Any] = {"op": op, "topo": topo, "product": "950", "dtype": dtype, "bus": bus}
+    case["count"] = max(1, count // (ranks if op in PER_PEER else 1))
+    if op in REDUCING:
+        case["reduce"] = "sum"
+    if op in ROOTED:
+        case["root"] = rng.randrange(ranks)
+    return case
+
+
 PARTS = (
     defaults,
     lambda: drawn(2000, 27),
@@ -346,4 +421,7 @@ PARTS = (
     own_counts,
     lambda: elsewhere(500, 27),
 )
-"""All golden calls, part by part."""
+"""All golden calls of the classic executors, part by part."""
+
+PARTS_950 = (ubx, beside_clos, barriers)
+"""Golden calls of the Ascend 950 that its first ones, which stay, do not have."""

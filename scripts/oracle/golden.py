@@ -73,17 +73,20 @@ def task_count(answer: Answer) -> int:
     return sum(len(stream) for rank in answer.tasks or () for stream in rank)
 
 
-def write_golden(path: Path, source: str, answers: Iterable[Answer]) -> int:
-    """Write the golden runs of some answers, made by HCCL's code at commit `source`; return their
-    number.
+def write_golden(
+    path: Path, source: str, answers: Iterable[Answer], kept: Iterable[str] = ()
+) -> int:
+    """Write the golden runs of some answers, made by HCCL's code at commit `source`, behind the
+    lines that are kept; return the number of answers.
     """
     count = 0
     whole: set[tuple[str, str]] = set()
     with gzip.GzipFile(path, "wb", mtime=0) as file:
         file.write(json.dumps({"source": source}).encode() + b"\n")
+        file.writelines(line.encode() for line in kept)
         for answer in answers:
             line = _line(answer)
-            kind = (executor_of(answer), answer.case["mode"])
+            kind = (executor_of(answer), answer.case.get("mode", ""))
             if kind not in whole and 0 < task_count(answer) <= WHOLE_TASKS:
                 whole.add(kind)
                 line["run"] = answer.run
@@ -116,6 +119,19 @@ def _repeated(values: Iterable[Any]) -> list[list[Any]]:
 
 def _spread(runs: Iterable[list[Any]]) -> Iterator[Any]:
     return (value for value, times in runs for _ in range(times))
+
+
+def kept_lines(path: Path) -> list[str]:
+    """Return the lines of a file whose calls no part of drawing.py yields: those of plain machines
+    of the Ascend 950.
+    """
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        file.readline()
+        return [
+            line
+            for line in file
+            if "bus" not in (case := json.loads(line)["case"]) and case["op"] != "barrier"
+        ]
 
 
 def read_golden(path: Path) -> list[Golden]:

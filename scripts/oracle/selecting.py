@@ -11,16 +11,15 @@ import gzip
 import json
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import hccl_py as hccl
 from hccl_py.call.config import Config
 from hccl_py.selection.hccl import HcclChoice
-from hccl_py.topology import PRESETS, Topology
+from hccl_py.topology import Topology
 from scripts.oracle.asking import ask_lines
-from scripts.oracle.calls import Case
+from scripts.oracle.calls import Case, placed
 
 MODES = {"": "CCU_MS", "HOST_TS": "CCU_MS", "AI_CPU": "AICPU_TS"}
 """The driver has no hcomm that HCCL could ask for its mode: without one that means something,
@@ -37,13 +36,7 @@ def topology_of(case: Case) -> Topology:
     """Return the topology of a case: superpods of servers of device numbers."""
     key = json.dumps([case["topo"], case.get("bus")])
     if key not in _TOPOLOGIES:
-        servers = [(pod, ids) for pod, found in enumerate(case["topo"]) for ids in found]
-        numbers = [n for n, (_, ids) in enumerate(servers) for _ in ids]
-        devices = [i for _, ids in servers for i in ids]
-        pods = [pod for pod, ids in servers for _ in ids]
-        product = PRESETS["ascend950"]
-        product = replace(product, bus=replace(product.bus, **case.get("bus", {})))
-        _TOPOLOGIES[key] = Topology.placed(product, numbers, devices, pods)
+        _TOPOLOGIES[key] = placed(case["topo"], case.get("bus", {}))
     return _TOPOLOGIES[key]
 
 

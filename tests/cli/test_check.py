@@ -207,9 +207,10 @@ def test_an_op_and_a_size_are_the_call_of_the_executor_that_is_chosen(
     assert "2 targets: 2 ok" in capsys.readouterr().out
 
 
-def test_a_barrier_is_all_reduce_s_executors() -> None:
+def test_a_barrier_is_all_reduce_s_executors_and_its_own() -> None:
     named = [target.name for target in find_targets(["barrier"], CALLS)[0]]
-    assert named == [target.name for target in find_targets(["all_reduce"], CALLS)[0]]
+    sums = [target.name for target in find_targets(["all_reduce"], CALLS)[0]]
+    assert named == ["AicpuBarrierSoleNHR", *sums]
     assert "AllReduceComm" in named
 
 

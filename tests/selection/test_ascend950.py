@@ -5,6 +5,8 @@ engines.
 """
 
 import re
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -180,3 +182,16 @@ def test_tags_are_those_of_hccls_algorithms() -> None:
     found = taken("all_to_all", K, ONE)
     assert found.tag.startswith("ALLTOALL_hccl_world_group_")
     assert found.tag.endswith(f"{found.executor}_device")
+
+
+def test_other_devices_read_no_table_of_the_950() -> None:
+    code = (
+        "import sys, hccl_py as hccl; from hccl_py.topology import topology_of\n"
+        "from hccl_py.call.config import Config; from hccl_py.selection.hccl import HcclChoice\n"
+        "op = hccl.OpParam('all_gather', 8, hccl.DataType.FP32)\n"
+        "chosen = HcclChoice(op, topology_of(4), Config())\n"
+        "assert chosen.executor, chosen\n"
+        "print([name for name in sys.modules if 'hccl_2026_08' in name or 'cost_table' in name])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"

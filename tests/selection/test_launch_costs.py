@@ -12,7 +12,7 @@ import pytest
 
 from hccl_py.cli import main
 from hccl_py.selection.answer import Selection
-from hccl_py.selection.tables.hccl_170ddee import NAME
+from hccl_py.selection.tables import HCCL_170DDEE as NAME
 from hccl_py.topology import Topology, topology_of
 from tests.selection.calls import call, chosen
 

@@ -12,7 +12,7 @@ from hccl_py.cli import main
 from hccl_py.errors import ConfigError
 from hccl_py.selection.releases import page
 from hccl_py.selection.rulesets import RULESETS
-from hccl_py.selection.tables.hccl_170ddee import NAME
+from hccl_py.selection.tables import HCCL_170DDEE as NAME
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "rulesets.md"
 OLD, NEW = "cann-2025.07", "cann-2026.08"

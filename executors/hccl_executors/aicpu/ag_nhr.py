@@ -25,6 +25,8 @@ class NhrAllGather(NhrTemplate):
     as all others: `reads` is false.
     """
 
+    by_clos = True
+
     def __init__(self, *, reads: bool = True) -> None:
         self.reads = reads
 

@@ -17,6 +17,8 @@ from hccl_py.orchestration import Chunks, Region
 class NhrAllReduce(NhrTemplate):
     """The template on one thread."""
 
+    by_clos = True
+
     def scratch(self, n: int) -> int:
         return 1
 
@@ -32,6 +34,8 @@ class NhrAllReduce(NhrTemplate):
 
 class NhrWholeAllReduce(NhrAllReduce):
     """The template that gathers whole inputs, and adds them on the AICPU."""
+
+    by_clos = False
 
     def scratch(self, n: int) -> int:
         return n

@@ -7,7 +7,7 @@ to the rank before it (d = 1, 2, 4, ...), while gathering to the one after it (d
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from hccl_executors.aicpu.seats import Template
 from hccl_py.values import RankInt
@@ -24,8 +24,10 @@ class NhrStep(NamedTuple):
 
 class NhrTemplate(Template):
     """The resources of a template by NHR: on one thread, with channels both ways to the ranks that
-    exchange.
+    exchange. `by_clos`: on a UBX server these are of its Clos network alone.
     """
+
+    by_clos: ClassVar[bool] = False
 
     def distances(self, n: int) -> Iterable[int]:
         powers = [1 << k for k in range(rounds(n))]

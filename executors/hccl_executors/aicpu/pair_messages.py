@@ -15,8 +15,8 @@ from hccl_executors.aicpu.duplex import (
     send_recv_write,
     send_write,
 )
+from hccl_executors.aicpu.on_aicpu import TRANSFER, OnAicpu
 from hccl_executors.aicpu.seats import AnyChannelRank, post_sync, pre_sync
-from hccl_executors.aicpu.sole import TRANSFER, OnAicpu
 from hccl_executors.send_recv.messages import Mail, peers_of
 from hccl_executors.sources import like_ascend950
 from hccl_py.plugins.executor import ChannelRequest, ChannelResources, OpParam, RankView

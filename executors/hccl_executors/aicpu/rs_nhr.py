@@ -17,6 +17,8 @@ from hccl_py.orchestration import Chunks, Region
 class NhrReduceScatter(NhrTemplate):
     """The template on one thread."""
 
+    by_clos = True
+
     def run(
         self,
         seat: Seat,

@@ -14,7 +14,15 @@ import numpy as np
 from hccl_executors.aicpu.duplex import NOTIFIES
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.channels import Channel, ChannelRank, Thread
-from hccl_py.plugins.executor import ChannelRequest, OpParam, RankView
+from hccl_py.plugins.executor import (
+    ChannelRequest,
+    OpParam,
+    RankView,
+    Topology,
+    Unsuitable,
+    require,
+)
+from hccl_py.topology.rank_graph import RankGraph
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 AnyChannelRank: TypeAlias = ChannelRank[Any, Any]
@@ -154,9 +162,45 @@ def level1(rank: RankView | AnyChannelRank) -> RankGroup:
     return RankGroup(rank.id // n, rank.size // n, lambda index: index * n + rank.id % n, 1)
 
 
-def flat_over(rank: RankView | AnyChannelRank) -> RankGroup:
-    """Return all ranks, joined by the network of the servers where there are several."""
-    return flat(rank)._replace(layer=1 if len(rank.topology.servers) > 1 else None)
+def server_axes(rank: RankView | AnyChannelRank) -> tuple[RankGroup, RankGroup]:
+    """Return the ranks of a server, and those with the same place in all servers."""
+    return level0(rank), level1(rank)
+
+
+def board_axes(rank: RankView | AnyChannelRank) -> tuple[RankGroup, RankGroup]:
+    """Return the ranks that a mesh of a server joins, a board, and those with the same place on all
+    its boards, which a Clos network joins.
+    """
+    n = RankGraph.of(rank.topology).mesh
+    board = RankGroup(rank.id % n, n, lambda index: rank.id // n * n + index, 0)
+    across = RankGroup(rank.id // n, rank.size // n, lambda index: index * n + rank.id % n, 1)
+    return board, across
+
+
+def has_boards(topology: Topology) -> bool | Unsuitable:
+    """Return True for a UBX server of several boards of as many devices."""
+    graph = RankGraph.of(topology)
+    fills = 1 < graph.mesh < graph.server and graph.server % graph.mesh == 0
+    return require(
+        (graph.shape == "mesh+clos" and graph.levels == 1, "needs a single server, of UBX"),
+        (fills, "needs several boards of as many devices"),
+    )
+
+
+def is_one_board(topology: Topology) -> bool:
+    """Return True for a UBX board of 2 to 4 devices, all that there is."""
+    graph = RankGraph.of(topology)
+    alone = graph.levels == 1 and graph.mesh == graph.server
+    return graph.shape == "mesh+clos" and alone and graph.server <= 4
+
+
+def flat_over(rank: RankView | AnyChannelRank, *, by_clos: bool = False) -> RankGroup:
+    """Return all ranks, joined by the network of the servers where there are several; `by_clos` of
+    a UBX server by its Clos network, too.
+    """
+    topology = rank.topology
+    is_far = len(topology.servers) > 1 or (by_clos and topology.product.bus.ubx)
+    return flat(rank)._replace(layer=1 if is_far else None)
 
 
 def requests(group: RankGroup, template: Template) -> tuple[ChannelRequest, ...]:
@@ -202,6 +246,29 @@ def _laid(region: Region, starts: IntArray, sizes: IntArray) -> Chunks:
     each = np.broadcast_to(sizes, (len(begins), len(sizes)))
     rows = PerRank.of(row.reshape(-1).astype(np.int64))
     return Chunks(region.buffer, begins[:, None] + starts, each, rows)
+
+
+def taken(blocks: Chunks, places: Callable[[int], list[int]], row: RankInt) -> Chunks:
+    """Return some of the blocks that all ranks have alike: `places(v)` names them where `row` is
+    v.
+    """
+    kinds = np.unique(np.atleast_1d(values_of(row)))
+    table = np.array([places(int(kind)) for kind in kinds])
+    offsets, sizes = blocks.offsets[0][table], blocks.sizes[0][table]
+    at = np.searchsorted(kinds, np.atleast_1d(values_of(row)))
+    return Chunks(blocks.buffer, offsets, sizes, PerRank.of(at.astype(np.int64)))
+
+
+def piece(blocks: Chunks, begin: int, size: int) -> Chunks:
+    """Return the same piece of every block."""
+    return Chunks(
+        blocks.buffer, blocks.offsets + begin, np.full_like(blocks.sizes, size), blocks.row
+    )
+
+
+def of_server(server: int, n0: int) -> list[int]:
+    """Return the ranks of a server."""
+    return [server * n0 + i for i in range(n0)]
 
 
 def place_at(region: Region, offset: RankInt, size: RankInt) -> Region:

@@ -1,12 +1,9 @@
-"""Executors that run one template over all ranks, in rounds through the HCCL buffer.
-
-HCCL: Ins...SoleExecutor. A row has the template, the bytes of one round, and its source.
-"""
+"""Executors of one template: a row has the template, the bytes of one round, and its source."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from hccl_executors.aicpu.a2a_pairs import PairsOfRanks
 from hccl_executors.aicpu.ag_mesh import MeshAllGather
@@ -16,6 +13,17 @@ from hccl_executors.aicpu.ar_nhr import NhrAllReduce, NhrWholeAllReduce
 from hccl_executors.aicpu.ar_one_shot import OneShotAllReduce
 from hccl_executors.aicpu.ar_two_shot import TwoShotAllReduce, rounded_down
 from hccl_executors.aicpu.bcast_mesh import TwoShotBroadcast
+from hccl_executors.aicpu.on_aicpu import BesideClos
+from hccl_executors.aicpu.one_template import (
+    SoleAllGather,
+    SoleAllReduce,
+    SoleBroadcast,
+    SoleInSlots,
+    SolePlacedReduceScatter,
+    SoleReduce,
+    SoleReduceScatter,
+    SoleScatter,
+)
 from hccl_executors.aicpu.reduce_nhr import NhrReduce, NhrWholeReduce
 from hccl_executors.aicpu.reduce_star import StarReduce
 from hccl_executors.aicpu.reduce_two_shot import TwoShotReduce
@@ -27,174 +35,23 @@ from hccl_executors.aicpu.rs_nhr_whole import NhrWholeReduceScatter
 from hccl_executors.aicpu.scatter_mesh import MeshScatter
 from hccl_executors.aicpu.seats import (
     ALIGN,
+    DETOUR,
     AnyChannelRank,
-    RankGroup,
     Seat,
     cut,
-    flat,
-    flat_over,
-    requests,
-    seat,
     slots,
 )
 from hccl_executors.aicpu.tree_nhr import NhrBroadcast, NhrScatter
 from hccl_executors.aicpu.v_mesh import MeshAllGatherV, MeshReduceScatterV
-from hccl_executors.sources import like_ascend950, over_tree
+from hccl_executors.sources import SCATTER_NHR, like_ascend950, over_tree
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
-    BaseExecutor,
     ChannelResources,
-    Mode,
     OpParam,
     RankView,
-    Topology,
-    Unsuitable,
-    require,
 )
 
-TRANSFER = 256 << 20
-"""Bytes that one transfer takes at most (UB_MAX_DATA_SIZE)."""
-
 MESH, NHR = "level0:mesh", "level0:NA;level1:NHR"
-
-
-class OnAicpu(BaseExecutor):
-    """An executor of the Ascend 950. `on_the_way` says that links reduce."""
-
-    op: str
-    on_the_way: ClassVar[bool] = False
-
-    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
-        reduces = op.reduce is None or topology.reduces_inline(op.dtype, op.reduce)
-        return require(
-            (topology.product.device == "950", "is an executor of the Ascend 950"),
-            (topology.size > 1, "exchanges data, which one rank does not"),
-            (op.mode is Mode.OP_BASE, "op-base mode only"),
-            (reduces or not self.on_the_way, "needs links that reduce this data type"),
-        )
-
-
-class Sole(OnAicpu):
-    """One template over all ranks. `most` bounds the bytes of a round beside the buffer, of which
-    `reserve` bytes are left alone where it has more: HCCL refuses smaller buffers.
-    """
-
-    template: ClassVar[Any]
-    most: ClassVar[int] = TRANSFER
-    reserve: ClassVar[int] = 0
-
-    def resources(self, op: OpParam, rank: RankView) -> ChannelResources:
-        return ChannelResources(
-            channels=requests(self._group(rank), self.template),
-            threads=self.template.threads(rank.size),
-            max_count=self.round_count(op, rank),
-        )
-
-    def round_count(self, op: OpParam, rank: RankView) -> int:
-        """Return the elements of one round."""
-        return self._round_bytes(rank.ccl_bytes, rank.size) // op.unit
-
-    def orchestrate(self, op: OpParam, rank: AnyChannelRank) -> None:
-        self.record(op, rank, seat(rank, self._group(rank), rank.threads, op))
-
-    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
-        """Run the template on the memory that its op takes."""
-        buffer = rank.buffer
-        self.template.run(place, rank.user_in, rank.user_out, buffer, op.unit)
-
-    def _group(self, rank: RankView | AnyChannelRank) -> RankGroup:
-        return flat_over(rank) if "NHR" in self.algorithm else flat(rank)
-
-    def _round_bytes(self, ccl_bytes: int, n: int) -> int:
-        """Return the bytes of a rank's part that one round takes."""
-        times: int = max(self.template.scratch(n), 1)
-        left = ccl_bytes - self.reserve if ccl_bytes > self.reserve else ccl_bytes
-        return min(self.most, left // times // ALIGN * ALIGN)
-
-    def _slot(self, op: OpParam, rank: AnyChannelRank) -> int:
-        """Return the bytes of a slot that holds any round: whole elements."""
-        return self._round_bytes(rank.ccl_bytes, rank.size) // op.unit * op.unit
-
-
-class SoleAllReduce(Sole):
-    """AllReduce takes any size in one transfer."""
-
-    op = "all_reduce"
-    most = 1 << 62
-
-
-class SoleAllGather(Sole):
-    """AllGather by a template that also serves parts of the ranks."""
-
-    op = "all_gather"
-
-    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
-        places = slots(rank.buffer, int(rank.user_in.size), rank.size)
-        self.template.run(place, [rank.user_in], [rank.user_out], [places])
-
-
-class SoleReduceScatter(Sole):
-    """ReduceScatter leaves 1 MB of the buffer alone."""
-
-    op = "reduce_scatter"
-    reserve = 1 << 20
-
-
-class SolePlacedReduceScatter(SoleReduceScatter):
-    """ReduceScatter by a template that also serves parts of the ranks."""
-
-    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
-        self.template.run(place, [rank.user_in], [rank.user_out], [self.places(rank)])
-
-    def places(self, rank: AnyChannelRank) -> Region | Chunks:
-        return slots(rank.buffer, int(rank.user_out.size), rank.size)
-
-
-class SoleBroadcast(Sole):
-    """Broadcast: HCCL works in the user's one memory; here the root copies it where it has two."""
-
-    op = "broadcast"
-
-    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
-        is_root = bool(place.me == op.root)
-        data = rank.user_in if is_root else rank.user_out
-        if is_root and not op.in_place:
-            rank.main.copy(rank.user_out, rank.user_in)
-        self.template.run(place, op.root, data, rank.buffer, op.unit)
-
-
-class SoleReduce(Sole):
-    """Reduce to the root."""
-
-    op = "reduce"
-
-    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
-        target = rank.user_out if place.me == op.root else rank.user_in
-        self.template.run(place, op.root, rank.user_in, target, rank.buffer, op.unit)
-
-
-class SoleScatter(Sole):
-    """Scatter from the root; a slot holds its block alone where the template needs no more."""
-
-    op = "scatter"
-
-    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
-        block = int(rank.user_out.size)
-        stride = block if self.template.scratch(rank.size) > 1 else 0
-        places = slots(rank.buffer, block, rank.size, stride)
-        self.template.run(place, op.root, [rank.user_in], [rank.user_out], [places])
-
-
-class SoleInSlots(Sole):
-    """Ops whose blocks differ in size: slots are as large as any round needs."""
-
-    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
-        count = max(self.template.scratch(rank.size), rank.size)
-        places = slots(rank.buffer, self._slot(op, rank), count)
-        self.template.run(place, rank.user_in, rank.user_out, places)
-
-
-# ---- all_reduce ----
 
 _AR = "all_reduce/executor/ins_v2_all_reduce_sole_executor"
 
@@ -283,8 +140,6 @@ class AicpuAllReduceStrictOrderedMesh(SoleAllReduce):
         return rank.ccl_bytes // 2 // ALIGN * ALIGN // op.unit // rank.size * rank.size
 
 
-# ---- all_gather ----
-
 _AG = "all_gather/executor/ins_v2_all_gather_sole_executor"
 
 
@@ -308,7 +163,15 @@ class AicpuAllGatherSoleNHRMultiLink(AicpuAllGatherSoleNHR):
     """The same in a Clos network, with one channel for two ranks."""
 
 
-# ---- reduce_scatter ----
+class AicpuAllGatherSoleMeshConcur(BesideClos, SoleAllGather):
+    """AllGather of large data in a server with a Clos network beside its mesh."""
+
+    algorithm = MESH
+    template = MeshAllGather(DETOUR)
+    fidelity = like_ascend950(
+        _AG, "all_gather/template/aicpu/ins_temp_all_gather_mesh_1D_Z_axis_detour"
+    )
+
 
 _RS = "reduce_scatter/executor/ins_v2_reduce_scatter_sole_executor"
 
@@ -327,6 +190,13 @@ class AicpuReduceScatterSoleMesh(SolePlacedReduceScatter):
 
     def places(self, rank: AnyChannelRank) -> Region:
         return rank.buffer
+
+
+class AicpuReduceScatterSoleMeshConcur(BesideClos, AicpuReduceScatterSoleMesh):
+    """ReduceScatter of 2 ranks in a server with a Clos network beside its mesh."""
+
+    template = MeshReduceScatter(DETOUR)
+    fidelity = _rs("mesh_1D_Z_axis_detour")
 
 
 class AicpuReduceScatterSoleMeshChunk(SoleReduceScatter):
@@ -372,13 +242,13 @@ class AicpuReduceScatterStrictOrderedMesh(SoleReduceScatter):
     )
 
 
-# ---- broadcast, reduce, scatter ----
-
 _BC = "broadcast/executor/ins_v2_broadcast_sole_executor"
+
 _RD = "reduce/executor/reduce_sole_executor"
+
 _SC = "scatter/executor/ins_v2_scatter_sole_executor"
+
 BCAST_NHR = "broadcast/template/aicpu/ins_temp_broadcast_nhr"
-SCATTER_NHR = "scatter/template/aicpu/ins_temp_scatter_nhr"
 
 
 class AicpuBroadcastSoleMeshTwoShot(SoleBroadcast):
@@ -449,8 +319,6 @@ class AicpuScatterSoleNHR(SoleScatter):
     template = NhrScatter()
     fidelity = over_tree(like_ascend950(_SC, SCATTER_NHR), SCATTER_NHR)
 
-
-# ---- all-to-all, and ops whose blocks differ in size ----
 
 _PAIRS = like_ascend950(
     "all_to_all_v/executor/ins_v2_all_to_all_v_sole_executor",

@@ -58,6 +58,8 @@ def _held(n: int) -> list[list[set[int]]]:
 class NhrScatter(NhrTree):
     """The template of Scatter."""
 
+    by_clos = True
+
     def run(
         self,
         seat: Seat,

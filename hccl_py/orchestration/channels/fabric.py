@@ -215,11 +215,12 @@ def _check_peers(topology: Topology, ranks: IntArray, peers: IntArray) -> None:
 def _planes(
     topology: Topology, channel: ChannelRequest, ranks: IntArray, peers: IntArray
 ) -> IntArray:
-    """Return the plane of each channel's layer; refuse layer 0 between servers, and layer 1 where
-    there is one server.
+    """Return the plane of each channel's layer; refuse layer 0 between servers or boards, and layer
+    1 where there is one server whose devices no Clos network joins.
     """
-    is_far = topology.server[ranks] != topology.server[peers]
-    if channel.layer == 1 and len(topology.servers) == 1:
+    is_far = topology.is_apart(ranks, peers)
+    has_far = len(topology.servers) > 1 or topology.product.bus.joins_inside
+    if channel.layer == 1 and not has_far:
         raise OrchestrationError(
             f"Rank {ranks[0]} asks for a channel to rank {peers[0]} on layer 1, and all ranks are "
             "on one server.",
@@ -231,8 +232,9 @@ def _planes(
         lane = int(np.argmax(is_far))
         raise OrchestrationError(
             f"Rank {ranks[lane]} asks for a channel to rank {peers[lane]} on layer 0, and they are "
-            "on different servers.",
-            "Layer 0 joins the ranks of a server, layer 1 those of all; leave it out for either.",
+            f"on different {'boards' if topology.product.bus.ubx else 'servers'}.",
+            "Layer 0 joins the ranks of a server (UBX: of a board), layer 1 those of all; leave it "
+            "out for either.",
             finding="UNDECLARED_CHANNEL",
             ranks=(int(ranks[lane]), int(peers[lane])),
         )

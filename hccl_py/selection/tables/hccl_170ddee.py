@@ -6,9 +6,6 @@ Source: zstar1003/hccl-hcomm-annotated @efbe1cd, a copy of that release, `hccl/s
 from hccl_py.selection.tables.hccl_2026_08.costs import CLOS_USE as _CLOS_USE
 from hccl_py.selection.tables.hccl_2026_08.text_tables import read_cost_rules, read_executors
 
-NAME = "hccl-170ddee"
-"""The ruleset's name."""
-
 SOURCE = "zstar1003/hccl-hcomm-annotated@efbe1cd:hccl/src/ops/op_common/selector/cost_table.cc"
 
 CLOS_USE = (*(_CLOS_USE[2],) * 3, *_CLOS_USE[3:])

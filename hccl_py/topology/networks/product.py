@@ -83,7 +83,8 @@ class ProductNetwork(Network):
         if self.shape == "clos":
             row = t.product.row or MAX_DEVICE_ID
             a, b = t.device_id[source], t.device_id[target]
-            together &= (a // row == b // row) | (a % row == b % row)
+            has_columns = not t.product.bus.ubx
+            together &= (a // row == b // row) | (has_columns & (a % row == b % row))
             found[~together] = ROCE
         elif self._has_pcie:
             found[~together] = PCIE

@@ -6,14 +6,12 @@ of HCCS and SIO at once, which HCCL has switched off. The table of the 950 is th
 repository, in the same month.
 """
 
-from types import MappingProxyType
-
 from hccl_py.selection.levels import LevelRules
+from hccl_py.selection.rules import DecisionTable, Tables
 from hccl_py.selection.tables.cann_2026_08.a2 import TABLE_910B
 from hccl_py.selection.tables.cann_2026_08.a3 import TABLE_910_93
 from hccl_py.selection.tables.cann_2026_08.inference import TABLE_310P, TABLE_310P3
 from hccl_py.selection.tables.cann_2026_08.train import TABLE_910A
-from hccl_py.selection.tables.hccl_2026_08 import TABLE_950
 
 __all__ = ["LEVELS", "TABLES"]
 
@@ -31,13 +29,20 @@ LEVELS = LevelRules(
     keeps_ring=True,
 )
 
-TABLES = MappingProxyType(
+
+def _table_950() -> DecisionTable:
+    from hccl_py.selection.tables.hccl_2026_08 import TABLE_950  # read for this device alone
+
+    return TABLE_950
+
+
+TABLES = Tables(
     {
-        "910A": TABLE_910A,
-        "910B": TABLE_910B,
-        "910_93": TABLE_910_93,
-        "310P3": TABLE_310P3,
-        "310P": TABLE_310P,
-        "950": TABLE_950,
+        "910A": lambda: TABLE_910A,
+        "910B": lambda: TABLE_910B,
+        "910_93": lambda: TABLE_910_93,
+        "310P3": lambda: TABLE_310P3,
+        "310P": lambda: TABLE_310P,
+        "950": _table_950,
     }
 )
