@@ -57,7 +57,7 @@ def _sources(folder: Path, ops: tuple[str, ...]) -> list[str]:
 
 
 def _header_folders(folder: Path) -> list[str]:
-    headers = [path for path in folder.glob("src/**/*.h*")]
+    headers = list(folder.glob("src/**/*.h*"))
     near = {up for path in headers for up in (path.parent, path.parent.parent)}
     found = {path.relative_to(folder).as_posix() for path in near if path != folder}
     own = ("hcomm_dlsym/ccu", "op_graph", "aiv_interface", "aiv/kernel")
