@@ -3,6 +3,7 @@
 python scripts/oracle build leg HCOMM_GIT WORK           make the driver of the classic algorithms
 python scripts/oracle build pub HCCL_GIT HCOMM_GIT WORK  make the driver of the Ascend 950's
 python scripts/oracle build ccu HCCL_GIT HCOMM_GIT WORK  make a folder of its CCU kernels to check
+python scripts/oracle kernels FOLDER FILE                verdicts on HCCL's CCU kernels
 python scripts/oracle ask WORDS...                       the tasks of HCCL in a case
 python scripts/oracle compare WORDS...                   the first different task of every stream
 python scripts/oracle compare --cases FILE               verdicts on many cases, counted by cause
@@ -76,6 +77,12 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("--commit", default="HEAD", help="of the algorithms, the newest by default")
     build.add_argument("--ops", type=_words, default=(), help="ccu: ops compiled, all by default")
     build.set_defaults(run=_build)
+    kernels = commands.add_parser("kernels")
+    kernels.add_argument("folder", type=Path, help="what build ccu printed")
+    kernels.add_argument("file", type=Path)
+    kernels.add_argument("--source", required=True, help="repository@commit of the folder")
+    kernels.add_argument("--ops", type=_words, default=())
+    kernels.set_defaults(run=_kernels)
     renew = commands.add_parser("renew")
     renew.add_argument("file", type=Path)
     renew.add_argument("--source", required=True, help="repository@commit that the driver runs")
@@ -94,6 +101,12 @@ def _parser() -> argparse.ArgumentParser:
     judge.add_argument("different", type=Path, help="written: the calls that differ, by cause")
     judge.set_defaults(run=_judge)
     return parser
+
+
+def _kernels(options: argparse.Namespace) -> None:
+    from scripts.oracle.ccu_kernels import OPS, write_verdicts
+
+    write_verdicts(options.folder.resolve(), options.file, options.source, options.ops or OPS)
 
 
 def _words(text: str) -> tuple[str, ...]:
