@@ -20,6 +20,8 @@ LEFT_OUT = re.compile(
 )
 """Sources of other engines and of graphs, and those that stand-ins replace."""
 
+CLASS = re.compile(r"^\s*class (\w+)\b[^;]*?[:{]", re.MULTILINE)
+
 SETTINGS = """\
 engine = "ccu"
 host = [{host}]
@@ -38,7 +40,9 @@ def make_ccu_folder(
     header = unpack(hcomm, "HEAD", work / "hcomm-ccu", (inner,)) / inner
     shutil.copytree(HERE / "ccu", folder / "stand_in", dirs_exist_ok=True)
     shutil.copy(header, folder / "stand_in")
-    host = [*_sources(folder, ops), "stand_in/runtime.cc"]
+    left_out = folder / "stand_in" / "left_out.cc"
+    left_out.write_text(left_out.read_text("utf-8").replace("CLASSES\n", _tables(folder)), "utf-8")
+    host = [*_sources(folder, ops), "stand_in/runtime.cc", "stand_in/left_out.cc"]
     include = ["stand_in", "stand_in/acl", *_header_folders(folder), "include", "include/hccl"]
     text = SETTINGS.format(host=_quoted(host), include=_quoted(include))
     (folder / "hccl-py.toml").write_text(text, "utf-8")
@@ -54,6 +58,17 @@ def _sources(folder: Path, ops: tuple[str, ...]) -> list[str]:
         if not LEFT_OUT.search(name)
         and (not wanted or re.match(f"src/(common|ops/({wanted}))/", name))
     )
+
+
+def _tables(folder: Path) -> str:
+    """Return a line for the table of virtual functions of every class of other engines, which the
+    code of HCCL's executors asks for when it is loaded.
+    """
+    names: set[str] = set()
+    for path in folder.glob("src/ops/**/*.h"):
+        if re.search("/(aicpu|aiv|dpu)/", path.as_posix()):
+            names.update(CLASS.findall(path.read_text("utf-8", "replace")))
+    return "".join(f"TABLE_OF(_ZTVN8ops_hccl{len(name)}{name}E)\n" for name in sorted(names))
 
 
 def _header_folders(folder: Path) -> list[str]:
