@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ from hccl_py.call.config import Config
 from hccl_py.call.expansion import ExpansionMode
 from hccl_py.importers import Imported
 from hccl_py.selection.hccl import HcclChoice
-from hccl_py.verifier import Options
+from hccl_py.verifier import Options, Severity
 
 KERNEL = re.compile(r"ccu_kernel_(?!alg_base|utils)\w+(?=\.cc)")
 SMALL, USUAL, LARGE = 256 << 10, 1 << 20, 8 << 20
@@ -64,7 +63,7 @@ def verdicts(folder: Path, ops: tuple[str, ...] = OPS) -> dict[str, Any]:
 def verdict(shop: CustomOp, case: Case) -> tuple[str, dict[str, Any]]:
     """Return the algorithm of a case, "" where it is no CCU's, and its row."""
     cluster = ClusterSpec("ascend950", servers=case.servers, devices=case.devices)
-    config = replace(Config(), op_expansion_mode=case.mode)
+    config = Config(op_expansion_mode=case.mode)
     spec = CallSpec(case.op, bytes=case.size, cluster=cluster, config=config)
     where = spec.topology()
     op = as_called(spec.param(where.size), where.size)
@@ -77,18 +76,18 @@ def verdict(shop: CustomOp, case: Case) -> tuple[str, dict[str, Any]]:
 
 def _row(case: Case, imported: Imported) -> dict[str, Any]:
     report = imported.report(Options(repeat=2))
-    findings = sorted({one.name for one in report.every()})
+    errors = sorted({one.name for one in report.every() if one.severity is Severity.ERROR})
+    hints = sorted({one.name for one in report.every()} - set(errors))
     program = imported.program
     kernels = (
         sorted({name for line in program.lines for name in KERNEL.findall(line)}) if program else []
     )
-    first = next(iter(report.every()), None)
     return {
         **case._asdict(),
         "kernels": kernels,
         "tasks": len(program.tasks.kind) if program else 0,
-        "findings": findings,
-        "first": first.message[:200] if first else "",
+        "errors": errors,
+        "hints": hints,
     }
 
 

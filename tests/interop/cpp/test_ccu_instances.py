@@ -53,9 +53,7 @@ def test_an_instance_of_as_many_registers_as_counted(
     assert {one.name for one in found.every()} == ({name} if name else set())
 
 
-@pytest.mark.parametrize(
-    ("mode", "name"), [("CCU_MS", None), ("CCU_SCHED", "RESOURCE_EXCEEDED")]
-)
+@pytest.mark.parametrize(("mode", "name"), [("CCU_MS", None), ("CCU_SCHED", "RESOURCE_EXCEEDED")])
 def test_an_instance_has_more_buffers_in_mode_ccu_ms(
     mode: ExpansionMode, name: str | None, tmp_path: Path
 ) -> None:
