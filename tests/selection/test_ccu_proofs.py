@@ -3,6 +3,7 @@
 import pytest
 
 from hccl_py.cli import main
+from hccl_py.selection.ccu_proofs import proof_of_ccu
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,9 @@ def test_the_kernels_that_hccl_takes(
 def test_other_engines_have_no_kernels(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "all_gather", "--topology", "ascend950", "--ranks", "8"]) == 0
     assert "its kernels" not in capsys.readouterr().out
+
+
+def test_a_proof_states_ranks_size_and_source() -> None:
+    kernels, what = proof_of_ccu("CcuSchedAllGatherSoleNHR")
+    assert kernels == "same (source): ccu_kernel_all_gather_nhr1d_mem2mem"
+    assert "8 ranks and 1024 KiB, verified; hicann/hccl@09300b7" in what
