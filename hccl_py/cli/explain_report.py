@@ -26,6 +26,7 @@ from hccl_py.enums import Mode
 from hccl_py.plugins.fidelity import kind_and_proof
 from hccl_py.program.usage import differences
 from hccl_py.selection.answer import Selection
+from hccl_py.selection.ccu_proofs import proof_of_ccu
 from hccl_py.selection.releases import ReleaseChange
 from hccl_py.trace.document import resources
 from hccl_py.trace.terminal import format_each
@@ -118,6 +119,8 @@ class Explanation:
         selection, program = self.plan.selection, self.plan.program
         yield "runs", [self.request.describe_executor(selection)]
         yield "HCCL takes", [self._hccl_choice()]
+        if selection.engine.startswith("CCU") and selection.hccl_executor is not None:
+            yield "its kernels", proof_of_ccu(selection.hccl_executor)
         yield "by cost", list(_costs(selection))
         yield "fidelity", _lines(selection)
         new = [text for text in selection.overruled if text not in selection.reasons]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from hccl_py.call.config import Config
 from hccl_py.call.op_param import OpParam
 from hccl_py.selection.hccl import HcclChoice
+from hccl_py.selection.rules import Rule
 from hccl_py.topology.topology import Topology
 
 
@@ -55,12 +56,22 @@ def reason_of_change(below: OpParam, above: OpParam, topology: Topology, config:
         different = small.levels.get("level1") != large.levels.get("level1")
         return large.why_levels["level1"] if different else ""
     if places[1] < places[0]:
-        began = next(c for c in large.row.when if not c.holds(small.facts))
+        began = next((c for c in large.row.when if not c.holds(small.facts)), None)
+        if began is None:
+            return f"{large.row.engine} leaves smaller calls: {_leaving(large.row, small).leaves}"
         if began.fact == "level1":
             return f"level1 is {large.facts.level1}: {large.why_levels['level1']}"
         return began.format_condition(large.facts)
-    ended = next(c for c in small.row.when if not c.holds(large.facts))
+    ended = next((c for c in small.row.when if not c.holds(large.facts)), None)
+    if ended is None:
+        return f"{small.row.engine} leaves it: {_leaving(small.row, large).leaves}"
     return f"{small.row.executor or 'a refusal'} {ended.format_condition(large.facts)}"
+
+
+def _leaving(row: Rule, choice: HcclChoice) -> Rule:
+    """Return the row by which the engine of a row that holds hands a call to the next engine."""
+    rows = (one for one in choice.rows if one.engine == row.engine and one.leaves)
+    return next(one for one in rows if one.holds(choice.facts))
 
 
 def _changes(

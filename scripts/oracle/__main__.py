@@ -2,6 +2,8 @@
 
 python scripts/oracle build leg HCOMM_GIT WORK           make the driver of the classic algorithms
 python scripts/oracle build pub HCCL_GIT HCOMM_GIT WORK  make the driver of the Ascend 950's
+python scripts/oracle build ccu HCCL_GIT HCOMM_GIT WORK  make a folder of its CCU kernels to check
+python scripts/oracle kernels FOLDER FILE                verdicts on HCCL's CCU kernels
 python scripts/oracle ask WORDS...                       the tasks of HCCL in a case
 python scripts/oracle compare WORDS...                   the first different task of every stream
 python scripts/oracle compare --cases FILE               verdicts on many cases, counted by cause
@@ -28,6 +30,7 @@ from hccl_py.plugins.fidelity import Proof  # noqa: E402
 from scripts.oracle.asking import ON_THREADS, Answer, answer_of, ask, driver_of  # noqa: E402
 from scripts.oracle.building import build_leg, build_pub  # noqa: E402
 from scripts.oracle.calls import Case, case_of, words_of  # noqa: E402
+from scripts.oracle.ccu_folder import make_ccu_folder  # noqa: E402
 from scripts.oracle.comparing import Verdict, compare, first_differences  # noqa: E402
 from scripts.oracle.drawing import PARTS, PARTS_950  # noqa: E402
 from scripts.oracle.golden import (  # noqa: E402
@@ -70,10 +73,17 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("--all", action="store_true", help="calls that are not same, too")
         one.set_defaults(run=function)
     build = commands.add_parser("build")
-    build.add_argument("what", choices=("leg", "pub"))
+    build.add_argument("what", choices=("leg", "pub", "ccu"))
     build.add_argument("folders", nargs="+", type=Path, help="git folders, then a work folder")
     build.add_argument("--commit", default="HEAD", help="of the algorithms, the newest by default")
+    build.add_argument("--ops", type=_words, default=(), help="ccu: ops compiled, all by default")
     build.set_defaults(run=_build)
+    kernels = commands.add_parser("kernels")
+    kernels.add_argument("folder", type=Path, help="what build ccu printed")
+    kernels.add_argument("file", type=Path)
+    kernels.add_argument("--source", required=True, help="repository@commit of the folder")
+    kernels.add_argument("--ops", type=_words, default=())
+    kernels.set_defaults(run=_kernels)
     renew = commands.add_parser("renew")
     renew.add_argument("file", type=Path)
     renew.add_argument("--source", required=True, help="repository@commit that the driver runs")
@@ -95,8 +105,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _kernels(options: argparse.Namespace) -> None:
+    from scripts.oracle.ccu_kernels import OPS, write_verdicts
+
+    write_verdicts(options.folder.resolve(), options.file, options.source, options.ops or OPS)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
 def _build(options: argparse.Namespace) -> None:
-    wanted = {"leg": 2, "pub": 3}[options.what]
+    wanted = {"leg": 2, "pub": 3, "ccu": 3}[options.what]
     if len(options.folders) != wanted:
         raise SystemExit(
             f"build {options.what} takes {wanted} folders, not {len(options.folders)}."
@@ -104,8 +124,10 @@ def _build(options: argparse.Namespace) -> None:
     folders = [folder.resolve() for folder in options.folders]
     if options.what == "leg":
         driver = build_leg(folders[0], folders[1], options.commit)
-    else:
+    elif options.what == "pub":
         driver = build_pub(folders[0], folders[1], folders[2], options.commit)
+    else:
+        driver = make_ccu_folder(folders[0], folders[1], folders[2], options.commit, options.ops)
     _say(str(driver))
 
 

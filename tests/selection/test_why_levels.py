@@ -98,3 +98,16 @@ def numbers_of(facts: Any) -> set[int]:
     """Return the sizes that a condition may name: of a rank, a server, all ranks, a block."""
     names = ("bytes", "total_bytes", "server_bytes", "device_bytes", "pipeline_block")
     return {getattr(facts, name) for name in (*names, "device_total")}
+
+
+@pytest.mark.parametrize(
+    ("counts", "reason"),
+    [
+        ((4 << 20, 5 << 20), "CCU_SCHED leaves it: AICPU_TS is faster at this size"),
+        ((5 << 20, 4 << 20), "CCU_SCHED leaves smaller calls: AICPU_TS is faster"),
+    ],
+)
+def test_an_engine_that_leaves_calls_of_other_sizes(counts: tuple[int, int], reason: str) -> None:
+    topology, config = topology_of(4, preset="ascend950"), Config(op_expansion_mode="CCU_SCHED")
+    small, large = (op_of("all_reduce", count) for count in counts)
+    assert reason_of_change(small, large, topology, config).startswith(reason)

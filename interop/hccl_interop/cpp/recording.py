@@ -19,6 +19,7 @@ from hccl_interop.cpp.merge import joined_channels, merged
 from hccl_interop.cpp.project import SETTINGS, CppProject
 from hccl_interop.cpp.run import EntryPoint, RankBuffers, RankLimits, own_folder, run_recorder
 from hccl_interop.cpp.traces import RankTrace, Traces, read_traces
+from hccl_py.call.expansion import ExpansionMode
 from hccl_py.call.op_param import OpParam
 from hccl_py.errors import NotSupportedError, ParameterError, did_you_mean
 from hccl_py.importers import Imported
@@ -59,6 +60,7 @@ class CppCall:
     topology: Topology
     ccl_bytes: int = DEFAULT_BUFFER
     calls: int = 1
+    expansion: ExpansionMode = "AI_CPU"
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ class CustomOp:
                 call.topology,
                 buffers,
                 call.calls,
+                call.expansion,
                 self.limits,
                 out,
             )

@@ -20,6 +20,7 @@ from typing import IO
 
 from hccl_interop.cpp.build import Built, cores
 from hccl_interop.cpp.project import CppProject
+from hccl_py.call.expansion import ExpansionMode
 from hccl_py.call.op_param import OpParam
 from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.topology.topology import Topology
@@ -33,6 +34,9 @@ _WORK_REQUEST = 256 << 20
 
 _SOC = {"950": "Ascend950PR_9589", "910B": "Ascend910B1", "910_93": "Ascend910_9391"}
 
+
+_EXPANSIONS: dict[ExpansionMode, int] = {"AIV": 1, "CCU_MS": 4, "CCU_SCHED": 5, "AIV_ONLY": 6}
+"""Numbers of HcclOpExpansionMode; all others are the AI CPU's, 0."""
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -107,6 +111,7 @@ def run_recorder(
     topology: Topology,
     buffers: RankBuffers,
     calls: int,
+    expansion: ExpansionMode,
     limits: RankLimits,
     out: Path,
 ) -> None:
@@ -133,6 +138,7 @@ def run_recorder(
         "dtype": op.dtype.number,
         "reduce": 0 if op.reduce is None else int(op.reduce),
         "root": op.root or 0,
+        "expansion": _EXPANSIONS.get(expansion, 0),
         "calls": calls,
         "jobs": cores(),
         "cpu_seconds": limits.cpu_seconds,

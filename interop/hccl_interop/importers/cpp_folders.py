@@ -53,7 +53,8 @@ class CppSource(Source):
         self.spec.operator.check(op, comm.topology)
         buffsize = self.options.buffsize
         ccl_bytes = DEFAULT_BUFFER if buffsize is None else buffsize << 20
-        call = CppCall(op, comm.topology, ccl_bytes, self.options.calls)
+        mode = self.spec.config.expansion(comm.topology.product, op.name)
+        call = CppCall(op, comm.topology, ccl_bytes, self.options.calls, mode)
         return replace(self.custom_op.record(call), title=self.title)
 
 

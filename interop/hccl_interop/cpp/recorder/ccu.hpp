@@ -50,6 +50,7 @@ struct Ccu {
     CcuKernel* current = nullptr;  // the kernel that is being listed
     int loop_depth = 0;
     bool has_open_if = false;
+    bool is_counting = false;  // a kernel that is listed for the number of its registers alone
     int finished_dos = 0;
 };
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr uint32_t kResources = 7;
 constexpr uint32_t kUsual[kResources] = {16, 128, 400, 400, 48, 2, 32768};  // of an instance in mode CCU_SCHED
+constexpr uint32_t kUsualOfMs[kResources] = {128, 1024, 400, 400, 160, 2, 32768};  // and in mode CCU_MS
 constexpr uint32_t kMost[kResources] = {200, 1536, 3072, 3072, 1024, 16, 32768};
 constexpr uint32_t kResourceOf[kSortCount] = {2, 3, 4, 1, 0};  // by sort of register
 const char* const kNames[kSortCount] = {"variables", "addresses", "events", "buffers", "loops"};
@@ -68,7 +69,8 @@ uint64_t usual_instance()
 {
     Instance made{};
     for (auto& budget : made.budget) {
-        memcpy(budget, kUsual, sizeof kUsual);
+        bool is_ms = state.options.expansion == HCCL_OP_EXPANSION_MODE_CCU_MS;
+        memcpy(budget, is_ms ? kUsualOfMs : kUsual, sizeof kUsual);
     }
     instances.push_back(made);
     return instances.size();
@@ -188,9 +190,10 @@ HcclResult HcclCommQueryCcuIns(HcclComm, CcuInsHandle* ins, uint32_t* num)
     return give_instance(__func__, ins, num);
 }
 
+// An instance that host code has not assigned is none.
 HcclResult HcclCommQueryAssignedCcuIns(HcclComm, CcuInsHandle* ins, uint32_t* num)
 {
-    return give_instance(__func__, ins, num);
+    return own_instance == 0 ? HCCL_E_UNAVAIL : give_instance(__func__, ins, num);
 }
 
 CcuResult HcommCcuInsResDescCreate(uint32_t dieId, HcommCcuResDescHandle* desc)
@@ -298,9 +301,26 @@ CcuResult HcommCcuQueryRemainResDesc(HcommCcuResDescHandle desc)
     return CCU_SUCCESS;
 }
 
-CcuResult HcommCcuKernelQueryResReq(const void*, const void**, uint32_t, HcommCcuResDescHandle)
+// Runs the kernel's function as registering does, and counts.
+CcuResult HcommCcuKernelQueryResReq(const void* kernel, const void** kernelArgs, uint32_t argNum,
+                                    HcommCcuResDescHandle desc)
 {
-    return ccu_not_modelled(__func__, "register the kernel, and recording counts its registers");
+    Description* found = description_of(__func__, desc);
+    if (found == nullptr || kernel == nullptr || argNum > 1 || (argNum == 1 && kernelArgs == nullptr)) {
+        return CCU_E_PARA;
+    }
+    CcuKernel counted;
+    ccu.is_counting = true;
+    begin_listing(counted);
+    CcuResult result = run_kernel(counted, kernel, kernelArgs, argNum);
+    end_listing();
+    ccu.is_counting = false;
+    for (uint32_t sort = 0; sort < kSortCount; ++sort) {
+        found->number[kResourceOf[sort]] = counted.registers[sort] + (sort == 0 && counted.has_branches);
+    }
+    found->number[HCOMM_CCU_RES_TYPE_CCU_THREAD] = 1;
+    found->number[HCOMM_CCU_RES_TYPE_INSTRUCTION] = counted.lines;
+    return result;
 }
 
 CcuResult HcommCcuVariableAlloc(CcuInsHandle, uint8_t, uint32_t, CcuVariableHandle*)

@@ -13,6 +13,9 @@ namespace {
 
 void write_listed(const char* operation, const uint64_t* operands, uint32_t count)
 {
+    if (ccu.is_counting) {
+        return;
+    }
     std::string text;
     char one[24];
     for (uint32_t i = 0; i < count; ++i) {

@@ -43,7 +43,7 @@ const SizeOption kSizes[] = {
 };
 const NumberOption kNumbers[] = {
     {"ranks", &Options::ranks}, {"dtype", &Options::dtype}, {"reduce", &Options::reduce},
-    {"root", &Options::root},   {"calls", &Options::calls}, {"jobs", &Options::jobs},
+    {"root", &Options::root},   {"expansion", &Options::expansion}, {"calls", &Options::calls}, {"jobs", &Options::jobs},
     {"cpu_seconds", &Options::cpu_seconds}, {"wall_seconds", &Options::wall_seconds},
 };
 const ListOption kLists[] = {

@@ -56,7 +56,7 @@ HcclResult HcclConfigGetInfo(HcclComm, HcclConfigType cfgType, uint32_t infoLen,
     }
     memset(info, 0, infoLen);  // no setting of HCCL_ALGO
     if (cfgType == HCCL_CONFIG_TYPE_OP_EXPANSION_MODE && infoLen >= sizeof(HcclOpExpansionMode)) {
-        *static_cast<HcclOpExpansionMode*>(info) = HCCL_OP_EXPANSION_MODE_AI_CPU;
+        *static_cast<HcclOpExpansionMode*>(info) = HcclOpExpansionMode(state.options.expansion);
     }
     return HCCL_SUCCESS;
 }

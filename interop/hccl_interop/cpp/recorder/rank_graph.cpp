@@ -115,7 +115,7 @@ HcclResult HcclRankGraphGetTopoTypeByLayer(HcclComm, uint32_t netLayer, CommTopo
     if (netLayer >= layers()) {
         return no_layer(__func__, netLayer);
     }
-    *topoType = netLayer == 0 ? COMM_TOPO_1DMESH : COMM_TOPO_CLOS;
+    *topoType = netLayer == 0 ? COMM_TOPO_CUSTOM : COMM_TOPO_CLOS;  // its one instance is a mesh
     return HCCL_SUCCESS;
 }
 
@@ -181,7 +181,11 @@ HcclResult HcclRankGraphGetTopoInstsByLayer(HcclComm, uint32_t netLayer, uint32_
 
 HcclResult HcclRankGraphGetTopoType(HcclComm comm, uint32_t netLayer, uint32_t topoInstId, CommTopo* topoType)
 {
-    return topoInstId == 0 ? HcclRankGraphGetTopoTypeByLayer(comm, netLayer, topoType) : HCCL_E_NOT_FOUND;
+    HcclResult found = topoInstId == 0 ? HcclRankGraphGetTopoTypeByLayer(comm, netLayer, topoType) : HCCL_E_NOT_FOUND;
+    if (found == HCCL_SUCCESS && netLayer == 0) {
+        *topoType = COMM_TOPO_1DMESH;
+    }
+    return found;
 }
 
 HcclResult HcclRankGraphGetRanksByTopoInst(HcclComm comm, uint32_t netLayer, uint32_t topoInstId, uint32_t** ranks,

@@ -30,6 +30,7 @@ struct Options {
     uint32_t dtype = 0;
     uint32_t reduce = 0;
     uint32_t root = 0;
+    uint32_t expansion = 0;  // an HcclOpExpansionMode
     uint32_t calls = 1;
     uint32_t jobs = 1;
     uint32_t cpu_seconds = 10;

@@ -210,7 +210,7 @@ const std::map<std::string, std::function<int(OpArgs&)>> kCases = {
          CommTopo inside = COMM_TOPO_RESERVED, between = COMM_TOPO_RESERVED;
          HCHECK(HcclRankGraphGetTopoTypeByLayer(kComm, 0, &inside));
          HCHECK(HcclRankGraphGetTopoTypeByLayer(kComm, 1, &between));
-         return Expect(inside == COMM_TOPO_1DMESH && between == COMM_TOPO_CLOS);
+         return Expect(inside == COMM_TOPO_CUSTOM && between == COMM_TOPO_CLOS);
      }},
     {"HcclRankGraphGetInstSizeListByLayer",
      [](OpArgs&) -> int {

@@ -1,0 +1,2 @@
+#pragma once
+#include "error_codes/rt_error_codes.h"

@@ -1,0 +1,2 @@
+#pragma once
+#define REPORT_PREDEFINED_ERR_MSG(...)

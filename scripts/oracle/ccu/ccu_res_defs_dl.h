@@ -1,0 +1,3 @@
+// As ccu_types_dl.h.
+#pragma once
+#include "ccu/ccu_res_defs.h"

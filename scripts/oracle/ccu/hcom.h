@@ -1,0 +1,2 @@
+#pragma once
+extern "C" HcclResult HcomGetCommHandleByGroup(const char* group, HcclComm* comm);
