@@ -248,7 +248,7 @@ def functions_of_a_repeated_call(rank: int, size: int) -> dict[str, int]:
     """
     alone = [dist.new_group([member]) for member in range(size)][rank]
     data, part = torch.ones(256), torch.ones(256)
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "all_reduce": lambda: dist.all_reduce(data, group=alone),
         "broadcast": lambda: dist.broadcast(data, rank, group=alone),
         "all_gather": lambda: dist.all_gather_into_tensor(data, part, group=alone),
@@ -257,7 +257,7 @@ def functions_of_a_repeated_call(rank: int, size: int) -> dict[str, int]:
     for name, call in calls.items():
         for _ in range(2):
             call()
-        entered = []
+        entered: list[str] = []
 
         def note(frame: Any, event: str, argument: Any, entered: list[str] = entered) -> None:
             module = frame.f_globals.get("__name__", "")
