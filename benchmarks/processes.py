@@ -150,6 +150,34 @@ if rank == 0:
 dist.destroy_process_group()
 """
 
+STEP = """
+import os, warnings, torch, torch.distributed as dist
+warnings.simplefilter('ignore')
+rank, store, backend, _ = int(sys.argv[1]), *sys.argv[2:5]
+torch.set_num_threads(1)
+before = time.process_time()
+dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=RANKS)
+start_s = time.process_time() - before
+torch.manual_seed(0)
+layers = [torch.nn.Linear(256, 256) for _ in range(8)]
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers))
+rows = torch.randn(8, 256)
+def step():
+    model.zero_grad()
+    model(rows).sum().backward()
+for _ in range(10):
+    step()
+dist.barrier()
+before = time.process_time()
+own = timed(step, dist.barrier, 1 << 20)
+spent, rows = time.process_time() - before, [None] * RANKS
+dist.all_gather_object(rows, (own, spent, start_s))
+if rank == 0:
+    times, cpus, starts = zip(*rows)
+    print(json.dumps({"step": of_slowest(times), "CPU": sum(cpus), "start": sum(starts) / RANKS}))
+dist.destroy_process_group()
+"""
+
 MPI = """
 import numpy as np
 from mpi4py import MPI
@@ -175,10 +203,10 @@ def peer_script(folder: str, text: str, ops: Ops) -> Path:
     return script
 
 
-def in_torch(ops: Ops, backend: str, dtype: str = "float32") -> Times:
+def in_torch(ops: Ops, backend: str, dtype: str = "float32", program: str = TORCH) -> Times:
     """Time a backend of torch.distributed."""
     with tempfile.TemporaryDirectory() as folder:
-        script = str(peer_script(folder, TORCH, ops))
+        script = str(peer_script(folder, program, ops))
         common = [f"{folder}/store", backend, dtype]
         commands = [[sys.executable, script, str(r), *common] for r in range(RANKS)]
         first, *others = [subprocess.Popen(c, stdout=subprocess.PIPE, text=True) for c in commands]
@@ -255,6 +283,24 @@ def bf16_line(rounds: int) -> str:
     return f"In torch, bf16, all_reduce of 64 MiB: gloo takes {gloo / ours:.2f} × as long (1.5).\n"
 
 
+def steps_line(rounds: int) -> str:
+    """Return a line with a training step of DistributedDataParallel, relative to gloo's."""
+    found: dict[str, list[Times]] = {"hccl_py": [], "gloo": []}
+    for _ in range(rounds):
+        for backend, times in found.items():
+            times.append(in_torch({}, backend, program=STEP))
+    ours, gloo = (
+        {key: min(times[key] for times in found[backend]) for key in ("step", "CPU", "start")}
+        for backend in ("hccl_py", "gloo")
+    )
+    return (
+        f"A step of DistributedDataParallel, 0.5 M parameters: gloo takes "
+        f"{gloo['step'] / ours['step']:.2f} × as long (2) and {gloo['CPU'] / ours['CPU']:.2f} × "
+        f"the CPU time (1).\n`init_process_group` takes {ours['start']:.2f} s of CPU in every "
+        f"process (0.10), gloo's {gloo['start']:.2f} s.\n"
+    )
+
+
 def measured() -> str:
     """Say when, at which commit, and how busy the machine was before."""
     git = ["git", "rev-parse", "--short", "HEAD"]
@@ -291,6 +337,8 @@ def main() -> None:
     text = f"{measured()}\n\n{table(ops, times)}"
     if "torch gloo" in times and "64 MiB" in arguments.sizes:
         text += f"\n{bf16_line(arguments.rounds)}"
+    if "torch gloo" in times:
+        text += f"\n{steps_line(arguments.rounds)}"
     print(text)
     if arguments.write:
         write(text)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from hccl_py.call.config import Config
 from hccl_py.call.op_param import OpParam
-from hccl_py.communicator.arrays import Arrays, Data, place
+from hccl_py.communicator.arrays import Array, Arrays, Data, place
 from hccl_py.communicator.collective_ops import CallArguments, CollectiveOps, Outputs
 from hccl_py.communicator.collectives import Ranks, averaged, check_average
 from hccl_py.communicator.device_arrays import DeviceArray, is_array
@@ -266,6 +266,14 @@ class Communicator(CollectiveOps):
     def run_plan(self, plan: Plan, arrays: Arrays) -> None:
         """Run a plan on prepared arrays."""
         self._calls.run(partial(_execute, self._open_session(), plan, arrays))
+
+    def run_flat(self, op: OpParam, inputs: list[Array], outputs: list[Array]) -> Result:
+        """Run an op on one flat input and output per local rank, of the sizes and types that it
+        takes: inputs that are their outputs where `op` is in place, else apart from them.
+        """
+        plan = self._planner.nothing(op) if idle(op) else self.plan(op)
+        self.run_plan(plan, Arrays(plan.op, inputs, outputs, list(outputs)))
+        return Result(list(outputs), plan.selection, plan.program)
 
     def time_tasks(self, plan: Plan, arrays: Arrays) -> TaskTimes:
         """Run a plan on prepared arrays, and return when every task began and ended;

@@ -56,7 +56,7 @@ def named(name: str, kind: FileKind, read: Callable[[], T]) -> T:
 
     The error holds no frames of the reader, and so no half-read document.
     """
-    with _paused_collector():
+    with paused_collector():
         try:
             return read()
         except FileError as error:
@@ -71,8 +71,8 @@ def named(name: str, kind: FileKind, read: Callable[[], T]) -> T:
 
 
 @contextmanager
-def _paused_collector() -> Iterator[None]:
-    """Keep Python's cycle collector from walking millions of new lists over and over."""
+def paused_collector() -> Iterator[None]:
+    """Keep Python's cycle collector from walking millions of objects that stay, over and over."""
     was_on = gc.isenabled()
     gc.disable()
     try:

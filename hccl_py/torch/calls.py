@@ -6,38 +6,45 @@ An op or a type that HCCL lacks is an all-gather of bytes, and a fold at every r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
 
+from hccl_py.call.op_param import OpParam
+from hccl_py.communicator.collectives import averaged
+from hccl_py.communicator.collectives import reduction as parsed
 from hccl_py.communicator.communicator import Communicator
 from hccl_py.communicator.pending import Result
+from hccl_py.enums import DataType, Mode
 from hccl_py.errors import NotSupportedError
 from hccl_py.torch.reductions import TorchReduction
-from hccl_py.torch.tensor_arrays import Array, array_of, flat, joined, put, put_parts
+from hccl_py.torch.tensor_arrays import Array, array_of, flat, joined, put, put_back, put_parts
 from hccl_py.torch.trace import note
 
 Tensors = Sequence[torch.Tensor]
+
+LAYOUTS = 256
+"""Calls whose parameters are kept."""
 
 
 def broadcast(comm: Communicator, tensor: torch.Tensor, root: int) -> None:
     """Give every rank the root's tensor."""
     data = flat(tensor)
-    done = comm.broadcast([data], root, out=[data])
-    _note("broadcast", comm, done)
-    put(tensor, data)
+    _run("broadcast", comm, data, data, data.size, root=root)
+    put_back(tensor, data)
 
 
 def all_reduce(comm: Communicator, tensor: torch.Tensor, reduction: TorchReduction) -> None:
     """Give every rank the reduction of all tensors, in place."""
     data = flat(tensor)
     try:
-        done = comm.all_reduce([data], _in_hccl(reduction), out=[data])
+        _run("all_reduce", comm, data, data, data.size, _in_hccl(reduction))
     except NotSupportedError:
         put(tensor, _folded(comm, "all_reduce", data, reduction))
         return
-    _note("all_reduce", comm, done)
-    put(tensor, data)
+    put_back(tensor, data)
 
 
 def reduce(comm: Communicator, tensor: torch.Tensor, reduction: TorchReduction, root: int) -> None:
@@ -69,10 +76,13 @@ def all_gather(comm: Communicator, outputs: Tensors, input: torch.Tensor) -> Non
 
 def all_gather_into(comm: Communicator, output: torch.Tensor, input: torch.Tensor) -> None:
     """Gather into one tensor: its own memory takes the parts where it is contiguous."""
-    data = flat(output)
-    done = comm.all_gather([flat(input)], out=[data])
-    _note("all_gather", comm, done)
-    put(output, data)
+    data, part = flat(output), flat(input)
+    fits = data.size == comm.size * part.size and data.dtype == part.dtype
+    if fits and not np.may_share_memory(data, part):
+        _run("all_gather", comm, part, data, part.size)
+    else:
+        _note("all_gather", comm, comm.all_gather([part], out=[data]))
+    put_back(output, data)
 
 
 def gather(comm: Communicator, outputs: Tensors, input: torch.Tensor, root: int) -> None:
@@ -137,6 +147,41 @@ def all_to_all(comm: Communicator, outputs: Tensors, inputs: Tensors) -> None:
 def barrier(comm: Communicator) -> None:
     """Hold every rank until all ranks have made the call."""
     _note("barrier", comm, comm.barrier())
+
+
+def _run(
+    name: str,
+    comm: Communicator,
+    into: Array,
+    out: Array,
+    count: int,
+    reduce: str | None = None,
+    root: int | None = None,
+) -> None:
+    """Run an op on rows of the sizes that it takes, whose `into` is `out` or apart from it: what
+    the communicator finds out of a call's arrays is known of these.
+    """
+    op, is_average = _laid_out(name, count, into.dtype, reduce, root, comm.config.mode, into is out)
+    done = comm.run_flat(op, [into], [out])
+    if is_average:
+        averaged(done.outputs, comm.size)
+    _note(name, comm, done)
+
+
+@lru_cache(LAYOUTS)
+def _laid_out(
+    name: str,
+    count: int,
+    dtype: np.dtype[Any],
+    reduce: str | None,
+    root: int | None,
+    mode: Mode,
+    in_place: bool,
+) -> tuple[OpParam, bool]:
+    """Return a call's parameters, and whether its sum becomes an average."""
+    found = parsed(reduce) if reduce else None
+    op = OpParam(name, count, DataType.of(dtype), found and found.op, root, mode, in_place=in_place)
+    return op, found is not None and found.average
 
 
 def _in_hccl(reduction: TorchReduction) -> str:

@@ -75,6 +75,12 @@ def put(tensor: torch.Tensor, elements: Array) -> None:
         tensor.copy_(plain)
 
 
+def put_back(tensor: torch.Tensor, elements: Array) -> None:
+    """Write what `flat` returned into its tensor, where it is not the tensor's own memory."""
+    if not tensor.is_contiguous() or _is_lazy(tensor):
+        put(tensor, elements)
+
+
 def put_parts(tensors: Sequence[torch.Tensor], elements: Array, counts: Sequence[int]) -> None:
     """Deal elements to tensors in rank order: `counts` are those of each rank."""
     ends = np.cumsum(counts).tolist()

@@ -29,7 +29,9 @@ class TorchWork(dist.Work):  # type: ignore[misc]
         super().__init__()
         self.source = -1
         self._outputs = outputs
-        self._ended = threading.Event()
+        self._running = threading.Lock()  # held until the call has ended: the cheapest event
+        self._running.acquire()
+        self._has_ended = False
         self._error: Exception | None = None
         self._future: Future[Any] = Future()
 
@@ -44,25 +46,30 @@ class TorchWork(dist.Work):  # type: ignore[misc]
             self.fail(RuntimeError(f"hccl_py: {type(error).__name__}"))
             raise
         else:
-            self._ended.set()
+            self._end()
             self._future.set_result(self._outputs)
 
     def drop(self) -> None:
         """End with an error, if the call was never run."""
-        if not self._ended.is_set():
+        if not self.is_completed():
             self.fail(RuntimeError("hccl_py: the process group was closed before this call."))
 
     def fail(self, error: Exception) -> None:
         """End with an error."""
         self._error = error
-        self._ended.set()
+        self._end()
         self._future.set_exception(error)
+
+    def _end(self) -> None:
+        self._has_ended = True
+        self._running.release()
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until the call has ended, at most as long as `timeout`."""
         given = timeout.total_seconds() if timeout else 0.0
-        if not self._ended.wait(given if given > 0 else None):
+        if not self._running.acquire(timeout=given if given > 0 else -1):
             raise RuntimeError(f"hccl_py: Timed out after {given} s (EI0002).")
+        self._running.release()  # for others that wait
         if self._error is not None:
             raise self._error
         return True
@@ -71,7 +78,7 @@ class TorchWork(dist.Work):  # type: ignore[misc]
         return self._future
 
     def is_completed(self) -> bool:
-        return self._ended.is_set()
+        return self._has_ended
 
     @property
     def ends_group(self) -> bool:
@@ -79,7 +86,7 @@ class TorchWork(dist.Work):  # type: ignore[misc]
         return self._error is not None and isinstance(self._error.__cause__, _LAST_ERRORS)
 
     def is_success(self) -> bool:
-        return self._ended.is_set() and self._error is None
+        return self.is_completed() and self._error is None
 
     def exception(self) -> Exception | None:
         return self._error

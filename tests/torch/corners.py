@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -239,3 +240,35 @@ def groups_come_and_go(rank: int, size: int) -> None:
     for _ in range(CYCLES):
         cycle()
     assert held() == before
+
+
+def functions_of_a_repeated_call(rank: int, size: int) -> dict[str, int]:
+    """Return how many Python functions of ours run in a call that is made again, by op: in a group
+    of one, where no rank waits.
+    """
+    alone = [dist.new_group([member]) for member in range(size)][rank]
+    data, part = torch.ones(256), torch.ones(256)
+    calls: dict[str, Callable[[], object]] = {
+        "all_reduce": lambda: dist.all_reduce(data, group=alone),
+        "broadcast": lambda: dist.broadcast(data, rank, group=alone),
+        "all_gather": lambda: dist.all_gather_into_tensor(data, part, group=alone),
+    }
+    found = {}
+    for name, call in calls.items():
+        for _ in range(2):
+            call()
+        entered: list[str] = []
+
+        def note(frame: Any, event: str, argument: Any, entered: list[str] = entered) -> None:
+            module = frame.f_globals.get("__name__", "")
+            if event == "call" and module.startswith(("hccl_py", "hccl_platform", "dataclasses")):
+                entered.append(f"{module}.{frame.f_code.co_name}")
+
+        sys.setprofile(note)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
+        found[name] = len(entered)
+    dist.destroy_process_group(alone)
+    return found

@@ -9,6 +9,9 @@ import pytest
 from tests.torch import corners
 from tests.torch.conftest import Ranks
 
+MOST_FUNCTIONS = 120
+"""Functions of a call that has been made before; laying its arrays out takes as many again."""
+
 
 @pytest.mark.parametrize(
     "program",
@@ -31,3 +34,11 @@ from tests.torch.conftest import Ranks
 )
 def test_corner(ranks: Ranks, program: Callable[[int, int], None]) -> None:
     ranks.run(program)
+
+
+def test_a_call_that_is_made_again_is_not_laid_out_again(ranks: Ranks) -> None:
+    """What a call costs beside its data is Python's functions: dataclasses' replace among them, of
+    which one that is laid out makes several.
+    """
+    for entered in ranks.run(corners.functions_of_a_repeated_call):
+        assert all(0 < number <= MOST_FUNCTIONS for number in entered.values()), entered

@@ -62,6 +62,19 @@ def test_registering_takes_no_time_to_speak_of() -> None:
     assert min(float(run_python(code, **environment)) for _ in range(3)) < 0.005
 
 
+def test_a_first_group_walks_none_of_torchs_objects() -> None:
+    """A collection of the oldest generation, in whose time fits a third of the imports."""
+    code = (
+        "import gc, torch, torch.distributed as dist\n"
+        "walks = []\n"
+        "gc.callbacks.append(lambda phase, info: walks.append((phase, info['generation'])))\n"
+        "dist.init_process_group('hccl_py', store=dist.HashStore(), rank=0, world_size=1)\n"
+        "print(('start', 2) in walks, gc.isenabled())\n"
+        "dist.destroy_process_group()\n"
+    )
+    assert run_python(code) == "False True\n"
+
+
 def test_torch_without_plugins_is_told_by_our_import() -> None:
     code = (
         "import torch.distributed as dist\n"

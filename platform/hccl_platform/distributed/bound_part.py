@@ -65,6 +65,8 @@ class BoundPart:
         self.part, self.rank = part, part.rank
         self.call = call_of(program)
         self.landing = np.zeros(0, np.uint8)
+        self.has_room = False
+        """True once the group's memory has the buffers of the program."""
         self.local = len(program.local_notifies.slots)
         self.reduced = _reduced_bytes(part)
         self._tag, self._context, self._memory = tag, context, context.memory

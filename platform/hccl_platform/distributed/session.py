@@ -106,7 +106,9 @@ class SharedSession:
             into, out = user_arrays(program, self.local_ranks, inputs, outputs, written).values()
 
             def work() -> None:
-                self._memory.regions.provide(tag, program)
+                if not part.has_room:  # the same call is the first one with this part at all ranks
+                    self._memory.regions.provide(tag, program)
+                    part.has_room = True
                 queues = part.bind(into, out)
                 is_good = False
                 try:
