@@ -246,7 +246,8 @@ export class Side {
             : cells.rows > 1
               ? 'table'
               : 'chunks';
-    const text = [t(`legend_${which}`), cells && t('legend_all')].filter(Boolean).join(' ');
+    const isOfData = cells && which !== 'buffers';
+    const text = [t(`legend_${which}`), isOfData && t('legend_all')].filter(Boolean).join(' ');
     return [h('h3', {}, t('how_to_read')), h('p', { class: 'muted' }, text)];
   }
 }

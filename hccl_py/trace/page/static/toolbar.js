@@ -32,7 +32,7 @@ export class Toolbar {
     byId('title').replaceChildren(
       ...scenes.flatMap((scene, number) => [
         number ? h('span', { class: 'muted' }, ' / ') : '',
-        markOf(this.state, scene),
+        markOf(this.state, scene) ?? '',
         h(
           'span',
           { class: 'name', title: scene.name },
