@@ -163,7 +163,8 @@ def test_the_critical_path_is_drawn_on_the_stage(pictures: Opens) -> None:
     page = pictures(ring())
     shade = (
         "const canvas = document.getElementById('cards'); const { width, height } = canvas;"
-        "const data = canvas.getContext('2d').getImageData(0, 0, width, height).data;"
+        "const g = new OffscreenCanvas(width, height).getContext('2d', {willReadFrequently: true});"
+        "g.drawImage(canvas, 0, 0); const { data } = g.getImageData(0, 0, width, height);"
         "let found = 0; for (let k = 0; k < data.length; k += 4)"
         " found += data[k] === 209 && data[k + 1] === 70 && data[k + 2] === 11; return found"
     )

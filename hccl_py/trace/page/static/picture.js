@@ -114,7 +114,8 @@ export class PictureView {
     this.at = Math.max(0, Math.min(this.end, at));
     this.#sync();
     this.isMoving = true;
-    this.state.moveCursor(this.lead.steps.time + this.lead.scene.shift);
+    const { steps, scene } = this.lead;
+    this.state.moveCursor((steps.isOver ? scene.total : steps.time) + scene.shift);
     this.isMoving = false;
     this.draw();
   }

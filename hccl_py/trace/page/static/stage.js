@@ -13,7 +13,7 @@ export class Stage {
   /** @param {object} choice the chosen `rank` and `chunk`, the node `hovered`, `isBuffers` */
   constructor(state, scene, canvas, choice) {
     Object.assign(this, { state, scene, canvas, choice, steps: new Steps(scene) });
-    this.buffers = scene.memory && new Buffers(state, scene);
+    this.buffers = scene.memory ? new Buffers(state, scene) : null;
     this.marks = { nodes: new Set(), moves: new Set(), memory: [] };
     this.hot = [];
   }
