@@ -129,7 +129,7 @@ def draw(request: Request, plan: Plan, scene: Scene, model: Model, views: Views)
     findings = list(list_findings(scene, width))
     for line in [Text(), *findings] if findings else []:
         screen.show(line)
-    if views.rank is None and span is None:
+    if views.rank is None and span in (None, (0.0, scene.total_us)):
         _show_strip(screen, scene, width)
     listed = [group[0] for group in groups] if views.rank is not None or views.all_ranks else []
     for rank in listed:

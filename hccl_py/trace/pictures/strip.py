@@ -12,7 +12,7 @@ head, and are left out as in the picture.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from rich.text import Text
 
@@ -76,7 +76,7 @@ def _frame(steps: AlgorithmSteps, number: int, room: int, blocks: str) -> Text:
     each = 1 if cells is None else min(cells.columns, (room - _NUMBER + 1) // nodes - 1)
     if cells is None or each < 1:
         shares = _folded(steps.share[number - 1].tolist(), min(nodes, room - _NUMBER))
-        text.append("".join(map(lambda share: _block(share, blocks), shares)), style=INKS[2])
+        text.append("".join(_block(share, blocks) for share in shares), style=INKS[2])
         return text
     for node in range(nodes):
         held = cells.holds[number][node]
@@ -95,8 +95,7 @@ def _frame(steps: AlgorithmSteps, number: int, room: int, blocks: str) -> Text:
 def _folded(shares: Sequence[float], count: int) -> list[float]:
     """Return the means of `count` runs of neighbours."""
     edges = [k * len(shares) // count for k in range(count + 1)]
-    pairs = zip(edges, edges[1:], strict=False)
-    return [sum(shares[first:stop]) / (stop - first) for first, stop in pairs]
+    return [sum(shares[first:stop]) / (stop - first) for first, stop in pairwise(edges)]
 
 
 def _block(share: float, blocks: str) -> str:

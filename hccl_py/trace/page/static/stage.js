@@ -2,7 +2,7 @@
 
 import { ADDS, MOVES, fontOf, inkOf, inkOfStep, inkOn } from './inks.js';
 import { Buffers } from './buffers.js';
-import { LOST, RDMA, REDUCE, Steps, count } from './steps.js';
+import { RDMA, REDUCE, Steps, count } from './steps.js';
 import { curveOf, farFrom, pointOf } from './curves.js';
 import { fitted } from './dom.js';
 import { t } from './words.js';
@@ -135,8 +135,7 @@ export class Stage {
     const [from, control, to] = this.curve(move);
     const columns = steps.columnsOf(move);
     const isOver = steps.progress(move) >= 1;
-    const isLost = kind[move] & LOST;
-    const isBad = isLost || this.marks.moves.has(move);
+    const isBad = this.marks.moves.has(move);
     if (this.path?.moves.has(move)) this.#stroke(from, control, to, colours.critical, 7);
     g.globalAlpha = (weight === 0 ? 0.07 : weight === 0.5 ? 0.22 : 0.95) * (isOver ? 0.45 : 1);
     g.strokeStyle = g.fillStyle = isBad
@@ -159,14 +158,6 @@ export class Stage {
       for (const by of [0.42, -0.42])
         g.lineTo(to[0] - 9 * Math.cos(turn + by), to[1] - 9 * Math.sin(turn + by));
       g.fill();
-    }
-    if (isLost) {
-      const [x, y] = pointOf([from, control, to], 0.5);
-      g.globalAlpha = 1;
-      g.fillStyle = colours.bad;
-      g.font = fontOf(16);
-      g.textAlign = 'center';
-      g.fillText('✗', x, y + 6);
     }
     g.globalAlpha = 1;
     this.hot.push({ kind: 'move', move, curve: [from, control, to] });

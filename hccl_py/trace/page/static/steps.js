@@ -6,7 +6,6 @@ import { t } from './words.js';
 export const READ = 1;
 export const REDUCE = 2;
 export const RDMA = 4;
-export const LOST = 8;
 
 /** The share of a step after which all that travels in it has arrived. */
 const ARRIVED = 0.92;

@@ -207,7 +207,6 @@ export const ENGLISH = {
   written_by: 'written by {task}',
   legend_buffers: 'A bar is a buffer, all to one scale; a colour is whose data it is, Σ a sum. Click a rank for the contents and who wrote them.',
   in_both: 'Both',
-  lost: 'the link is lost',
   failed: 'The page cannot be shown: {why}',
   loading: 'Reading the schedule …',
 };

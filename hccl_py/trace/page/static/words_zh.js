@@ -207,7 +207,6 @@ export const CHINESE = {
   written_by: '由 {task} 写入',
   legend_buffers: '每条横条是一个缓冲区，比例相同；颜色表示数据来自哪个 rank，Σ 表示归约和。点击 rank 可查看内容及写入它的任务。',
   in_both: '两个视图',
-  lost: '链路已断',
   failed: '无法显示页面：{why}',
   loading: '正在读取编排 …',
 };
