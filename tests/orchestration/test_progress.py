@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hccl_py as hccl
+from hccl_py.errors import OrchestrationError
 from hccl_py.orchestration import progress
 from hccl_py.plugins.executor import BaseExecutor, OpParam, RankView
 from hccl_py.plugins.resources import ResourceRequest
@@ -16,6 +17,9 @@ class Spins(BaseExecutor):
     """Turns in a loop for ever, in spite of `except Exception`."""
 
     op = "all_gather"
+
+    def suits(self, op: OpParam, topology: hccl.Topology) -> bool:
+        return True
 
     def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
         return ResourceRequest()
@@ -31,7 +35,7 @@ class Spins(BaseExecutor):
 
 def test_a_loop_that_records_nothing_ends_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "LONGEST_S", 0.2)
-    with pytest.raises(hccl.OrchestrationError, match="recorded nothing") as caught:
+    with pytest.raises(OrchestrationError, match="recorded nothing") as caught:
         hccl.record(Spins(), CALL, hccl.topology_of(ranks=2))
     assert "test_progress.py:" in caught.value.line
     assert caught.value.ranks == (0, 1)
