@@ -17,6 +17,7 @@ class Spins(BaseExecutor):
     """Turns in a loop for ever, in spite of `except Exception`."""
 
     op = "all_gather"
+    algorithm = "spins"
 
     def suits(self, op: OpParam, topology: hccl.Topology) -> bool:
         return True

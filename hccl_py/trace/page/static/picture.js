@@ -347,7 +347,8 @@ export class PictureView {
       ? `${number}${step.label && `: ${step.label}`}`
       : t(steps.isOver && step ? 'at_the_end' : 'before_first');
     let said = rests ? steps.arrived().text : sentenceOf(step);
-    if (stage.crowded && this.choice.rank === null && !rests) said += ` ${t('bold_ones')}`;
+    if (stage.crowded && !stage.ranks && this.choice.rank === null && !rests)
+      said += ` ${t('bold_ones')}`;
     stage.heading.textContent = name;
     if (stage.sentence.textContent !== said) stage.sentence.textContent = said;
     stage.canvas.setAttribute('aria-label', `${name}. ${said}`);

@@ -143,11 +143,8 @@ export class Side {
         h('th', { scope: 'row' }, go),
         some.map((phase, k) => {
           const number = phase ? phase.stop - phase.first : 0;
-          return h(
-            'td',
-            {},
-            phase ? t('steps_lasting', { number, time: formatTime(lasts[k]) }) : '–',
-          );
+          const time = formatTime(lasts[k]);
+          return h('td', {}, some.length > 1 ? time : t('steps_lasting', { number, time }));
         }),
         some.length > 1 && difference(...lasts),
       );

@@ -364,9 +364,9 @@ export class Stage {
   }
 }
 
-/** Seats in rows, a little wider than high. */
+/** Seats in rows, as many across as down. */
 function gridOf(count) {
-  const across = Math.ceil(Math.sqrt(count * 1.8));
+  const across = Math.ceil(Math.sqrt(count));
   const down = Math.ceil(count / across);
   const places = Array.from({ length: count }, (_, k) => k);
   const x = places.map((k) => ((k % across) + 0.5) / across);
