@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 LONGEST_S = 8.0
-"""Seconds of the thread's work in which something has to be recorded; pauses do not count."""
+"""Seconds in which something has to be recorded."""
+
+LEAST_WORK_S = 2.0
+"""Seconds of them in which the thread works: a pause, as in a debugger, is no loop."""
 
 _LOOK_S = 0.5
 
@@ -18,7 +21,7 @@ class NoProgressError(BaseException):
     """Code of an author that works and records nothing; no `except Exception` there stops it."""
 
     def __init__(self) -> None:
-        super().__init__(f"{LONGEST_S:g} s of work recorded nothing: this loop does not end")
+        super().__init__(f"{LONGEST_S:g} s of work recorded nothing: a loop here does not end")
 
 
 @contextmanager
@@ -28,12 +31,12 @@ def watched(progress: Callable[[], object]) -> Iterator[None]:
     worked = _worked(thread)
 
     def watch() -> None:
-        before, since = progress(), worked()
+        before, since, work = progress(), time.monotonic(), worked()
         while not ended.wait(_LOOK_S):
             now = progress()
             if now != before:
-                before, since = now, worked()
-            elif worked() - since >= LONGEST_S:
+                before, since, work = now, time.monotonic(), worked()
+            elif time.monotonic() - since >= LONGEST_S and worked() - work >= LEAST_WORK_S:
                 _raise_in(thread, NoProgressError)
 
     watcher = threading.Thread(target=watch, name="hccl-py-progress", daemon=True)

@@ -36,6 +36,7 @@ class Spins(BaseExecutor):
 
 def test_a_loop_that_records_nothing_ends_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "LONGEST_S", 0.2)
+    monkeypatch.setattr(progress, "LEAST_WORK_S", 0.1)
     with pytest.raises(OrchestrationError, match="recorded nothing") as caught:
         hccl.record(Spins(), CALL, hccl.topology_of(ranks=2))
     assert "test_progress.py:" in caught.value.line
@@ -44,6 +45,7 @@ def test_a_loop_that_records_nothing_ends_with_its_line(monkeypatch: pytest.Monk
 
 def test_nothing_is_raised_where_something_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "LONGEST_S", 0.0)
+    monkeypatch.setattr(progress, "LEAST_WORK_S", 0.0)
     monkeypatch.setattr(progress, "_LOOK_S", 0.001)
     counts = iter(range(1 << 30))
     with progress.watched(lambda: next(counts)):

@@ -298,9 +298,11 @@ export class PictureView {
   // ---- drawing ----
 
   draw() {
+    this.#drawTransport();
+    this.track.draw();
+    this.stages.forEach((stage) => this.#drawWords(stage)); // before the room is measured
     for (const stage of this.stages) {
       stage.marks = this.#marksOf(stage);
-      this.#drawWords(stage);
       const { room, steps } = stage;
       const isUpright = steps.table.seats.kind === 'rows' && innerWidth < 700;
       room.classList.toggle('upright', isUpright && !stage.isBuffers);
@@ -309,8 +311,6 @@ export class PictureView {
       stage.draw();
       this.#drawFrames(stage);
     }
-    this.#drawTransport();
-    this.track.draw();
     this.state.changed('picture');
   }
 
