@@ -66,9 +66,8 @@ def record(
 ) -> Program:
     """Record a call; `by_rank` gives every rank a batch of its own, `allowance` counts.
 
-    Raises TooMuchError where more is recorded than is allowed, and OrchestrationError, which names
-    executor, ranks and source line, when the executor does something impossible; its `finding`,
-    `ranks` and `line` say the same to programs.
+    Raises TooMuchError beyond the allowance, and OrchestrationError, which names executor, ranks
+    and source line (to programs, too), when the executor does something impossible.
     """
     op = with_levels(executor, op)
     whole = [np.array([r]) for r in range(topology.size)] if by_rank else [np.arange(topology.size)]
@@ -79,8 +78,8 @@ def record(
         return checked_request(executor.resources(op, view))
 
     with watched(lambda: len(splits)):
-        requested = _in_batches(executor, "resources", whole, request, splits)
-    requests = [RankRequest(ids, r) for ids, r in requested]
+        asked = _in_batches(executor, "resources", whole, request, splits)
+    requests = [RankRequest(ids, r) for ids, r in asked]
     fabric = _fabric(executor, topology, op, requests)
     rounds = _rounds(op, requests, executor)
     labels, lines = Texts[str](), Texts[Line]()
