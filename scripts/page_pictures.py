@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Take the pictures of docs/viewing.md anew, docs/pictures/page_*.png: pages in headless Chromium.
+"""Take the pictures of docs/viewing.md anew, docs/pictures/page_*: pages in headless Chromium.
 
 Needs the extras browser-test and plots, and Debian's chromium and chromium-driver.
 """
@@ -40,23 +40,24 @@ def main() -> None:
             write_page(one, [ring])
             write_page(two, [mesh, ring])
             page = OpenPage.of(driver, one)
-            page.keys("c", *["."] * 20, "e", "e", "4")
+            page.keys(*["\ue014"] * 3)
+            shoot(page, "picture", "webp")
+            page.keys("l", "c", *["."] * 20, "e", "e")
             shoot(page, "light")
-            page.keys("t", "l", "z", "s", "s", "s", "1")
+            page.keys("t", "g", "z", "s", "s", "s")
             shoot(page, "dark")
-            page = OpenPage.of(driver, two)
-            page.keys("8")
-            shoot(page, "against")
+            shoot(OpenPage.of(driver, two), "against")
         finally:
             driver.quit()
 
 
-def shoot(page: OpenPage, name: str) -> None:
+def shoot(page: OpenPage, name: str, suffix: str = "png") -> None:
     """Take one of what the page shows now."""
     page.settle()
-    path = ROOT / "docs" / "pictures" / f"page_{name}.png"
+    path = ROOT / "docs" / "pictures" / f"page_{name}.{suffix}"
     with Image.open(io.BytesIO(page.driver.get_screenshot_as_png())) as picture:
-        picture.convert("RGB").quantize(200).save(path, optimize=True)
+        image = picture.convert("RGB")
+        (image if suffix == "webp" else image.quantize(200)).save(path, optimize=True)
     print(path.relative_to(ROOT), path.stat().st_size >> 10, "KiB")
 
 

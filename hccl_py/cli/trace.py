@@ -147,6 +147,7 @@ def _print_document(request: Request, plan: Plan, model: Model) -> None:
     from hccl_py.cli.output import print_json
     from hccl_py.simulator import simulate
     from hccl_py.trace.document import resources, task_documents
+    from hccl_py.trace.pictures.algorithm_steps import step_documents, steps_of_timeline
 
     timeline = simulate(
         plan.program,
@@ -165,5 +166,6 @@ def _print_document(request: Request, plan: Plan, model: Model) -> None:
             "accuracy": TimeAccuracy.of(request, plan.program, plan.op, model).document(),
         },
         resources=resources(plan.program),
+        steps=step_documents(steps_of_timeline(timeline)),
         tasks=task_documents(timeline),
     )

@@ -29,6 +29,8 @@ from hccl_py.trace.board.drawing import MOST_RANKS
 from hccl_py.trace.board.keys import Keys, next_step
 from hccl_py.trace.gantt import draw_gantt, list_findings
 from hccl_py.trace.gantt.chart import MOST_LANES, chosen_groups, format_runs, used_by_path
+from hccl_py.trace.pictures.algorithm_steps import steps_of_scene
+from hccl_py.trace.pictures.strip import draw_strip
 from hccl_py.trace.scene import UNREACHED, Scene, scene_of
 from hccl_py.trace.terminal import draw_rank, draw_resources
 from hccl_py.trace.units import format_time
@@ -127,6 +129,8 @@ def draw(request: Request, plan: Plan, scene: Scene, model: Model, views: Views)
     findings = list(list_findings(scene, width))
     for line in [Text(), *findings] if findings else []:
         screen.show(line)
+    if views.rank is None and span in (None, (0.0, scene.total_us)):
+        _show_strip(screen, scene, width)
     listed = [group[0] for group in groups] if views.rank is not None or views.all_ranks else []
     for rank in listed:
         screen.show()
@@ -134,6 +138,13 @@ def draw(request: Request, plan: Plan, scene: Scene, model: Model, views: Views)
     if views.rank is None and not views.all_ranks:
         screen.show()
         screen.show("--rank R lists the tasks of a rank, --all-ranks those of all.", style="dim")
+
+
+def _show_strip(screen: Screen, scene: Scene, width: int) -> None:
+    """Show the steps of the algorithm, and what every rank holds after each."""
+    screen.show()
+    for line in draw_strip(steps_of_scene(scene), width, unicode=screen.unicode):
+        screen.show(line)
 
 
 def draw_memory(scene: Scene, views: Views) -> None:
@@ -245,7 +256,6 @@ def write_files(files: TraceFiles, call: ProgramOptions, model: TimeModel, scene
 
 
 def _write_picture(path: str, scene: Scene) -> None:
-    from hccl_py.trace.pictures.algorithm_steps import steps_of_scene
     from hccl_py.trace.pictures.film import draw_film
 
     picture = draw_film(steps_of_scene(scene), scene.title)

@@ -15,6 +15,7 @@ import numpy as np
 
 from hccl_py.errors import OrchestrationError, did_you_mean
 from hccl_py.lines import format_line, is_recording_file
+from hccl_py.orchestration.progress import NoProgressError
 from hccl_py.plugins.executor import Executor, OpParam, Topology, Unsuitable
 from hccl_py.program.describe import format_ranks
 from hccl_py.values import IntArray, OutOfBoundsError
@@ -66,6 +67,8 @@ def author_message(error: BaseException) -> AuthorMessage:
 
 def _format(error: BaseException) -> str:
     text = str(error)
+    if isinstance(error, NoProgressError):
+        return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -26,6 +26,7 @@ from hccl_py.orchestration.author_errors import (
 from hccl_py.orchestration.channels.fabric import ChannelFabric, build_channels
 from hccl_py.orchestration.channels.rank import ChannelRank
 from hccl_py.orchestration.fabric import Fabric, RankRequest, build_fabric
+from hccl_py.orchestration.progress import NoProgressError, watched
 from hccl_py.orchestration.rank import CallRank, Rank, RankView
 from hccl_py.orchestration.recorder import Recorder
 from hccl_py.orchestration.requests import checked_request
@@ -65,9 +66,8 @@ def record(
 ) -> Program:
     """Record a call; `by_rank` gives every rank a batch of its own, `allowance` counts.
 
-    Raises TooMuchError where more is recorded than is allowed, and OrchestrationError, which names
-    executor, ranks and source line, when the executor does something impossible; its `finding`,
-    `ranks` and `line` say the same to programs.
+    Raises TooMuchError beyond the allowance, and OrchestrationError, which names executor, ranks
+    and source line (to programs, too), when the executor does something impossible.
     """
     op = with_levels(executor, op)
     whole = [np.array([r]) for r in range(topology.size)] if by_rank else [np.arange(topology.size)]
@@ -77,15 +77,17 @@ def record(
         view = RankView(ids, op, topology, ccl_bytes)
         return checked_request(executor.resources(op, view))
 
-    requests = [
-        RankRequest(ids, r) for ids, r in _in_batches(executor, "resources", whole, request, splits)
-    ]
+    with watched(lambda: len(splits)):
+        asked = _in_batches(executor, "resources", whole, request, splits)
+    requests = [RankRequest(ids, r) for ids, r in asked]
     fabric = _fabric(executor, topology, op, requests)
     rounds = _rounds(op, requests, executor)
     labels, lines = Texts[str](), Texts[Line]()
+    recorders: list[Recorder] = []
 
     def orchestrate(ids: IntArray) -> list[Instruction]:
         recorder = Recorder(op.dtype, op.reduce, labels, lines)
+        recorders[:] = [recorder]
         if allowance is not None:
             recorder.instructions = LimitedList(allowance)
         rank = _rank(ids, op, fabric, recorder, ccl_bytes)
@@ -107,7 +109,8 @@ def record(
     parts = (
         [np.array([r]) for r in range(topology.size)] if by_rank else [r.ranks for r in requests]
     )
-    recorded = _in_batches(executor, "orchestrate", parts, orchestrate, splits)
+    with watched(lambda: [(id(r), r.round, len(r.instructions)) for r in recorders]):
+        recorded = _in_batches(executor, "orchestrate", parts, orchestrate, splits)
     batches = tuple(Batch(_frozen(ids), tuple(ins)) for ids, ins in recorded)
     return _program(
         executor, op, operator, fabric, ccl_bytes, batches, labels, lines, len(rounds), splits
@@ -195,7 +198,7 @@ def _in_batches(
             splits.append(format_line(split.line))
         except HcclError as error:
             raise _complete(executor, what, ids, error) from error.__cause__
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, NoProgressError) as error:
             raise author_error(f"{executor_name(executor)}.{what}", ids, error) from error
     return sorted(done, key=lambda part: int(part[0][0]))
 

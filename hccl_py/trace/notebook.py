@@ -6,9 +6,7 @@ from base64 import b64encode
 from html import escape
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from hccl_py.trace.pictures.algorithm_steps import MOST_NODES, StepTimes, algorithm_steps
+from hccl_py.trace.pictures.algorithm_steps import MOST_NODES, algorithm_steps, steps_of_timeline
 from hccl_py.trace.pictures.film import draw_film
 from hccl_py.trace.pictures.pairings import ServerPlaces
 from hccl_py.trace.pictures.seats import seats_of_ranks
@@ -35,11 +33,7 @@ def timeline_film(timeline: Timeline) -> str:
     program = timeline.program
     if not 0 < program.task_count <= MOST_TASKS:
         return ""
-    reached = np.zeros(program.task_count, np.int64)
-    reached[program.linked.order] = 1
-    arrive = np.maximum(timeline.end_us, timeline.effect_us)
-    times = StepTimes(timeline.start_us, arrive, reached)
-    steps = algorithm_steps(program, timeline.links.topology, times)
+    steps = steps_of_timeline(timeline)
     return _image(draw_film(steps, program.op_name), program.op_name)
 
 

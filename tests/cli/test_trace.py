@@ -22,9 +22,8 @@ def mesh(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def test_the_head(mesh: Any) -> None:
-    head = {
-        k: v for k, v in mesh.items() if k not in ("resources", "tasks", "total_us", "accuracy")
-    }
+    others = ("resources", "steps", "tasks", "total_us", "accuracy")
+    head = {name: value for name, value in mesh.items() if name not in others}
     assert head == {
         "schema": "hccl-py.trace/1",
         "op": "all_gather",

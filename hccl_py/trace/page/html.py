@@ -69,7 +69,7 @@ def page_bytes(scenes: Sequence[Scene]) -> bytes:
         ),
         title=html.escape(f"{one_line(scenes[0].title[:200])} · hccl-py"),
         style=style,
-        markup=bundle.markup().replace("<!-- film -->", film_markup(steps[0])),
+        markup=bundle.markup().replace("<!-- film -->", "".join(map(film_markup, steps))),
         data="\n".join(data),
         script=script,
     ).encode()

@@ -10,9 +10,9 @@ ended.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from hccl_py.trace.pictures.pairings import Clause, ServerPlaces, clauses_of, se
 from hccl_py.trace.pictures.seats import Seats, grid_seats, seats_of_ranks
 from hccl_py.trace.scene import UNREACHED, Scene
 from hccl_py.values import Floats, IntArray
+
+if TYPE_CHECKING:
+    from hccl_py.simulator.timeline import Timeline
 
 READ, REDUCE, RDMA = 1, 2, 4
 """Bits of a move: the receiver reads it, it is added to the data there, it goes over RDMA."""
@@ -129,6 +132,39 @@ def steps_of_scene(scene: Scene) -> AlgorithmSteps:
     reached[row] = bars.state != UNREACHED
     times = StepTimes(start, arrive, reached)
     return algorithm_steps(scene.program, scene.topology, times)
+
+
+def steps_of_timeline(timeline: Timeline) -> AlgorithmSteps:
+    """Return the steps of a timeline's program, at its times."""
+    program = timeline.program
+    reached = np.zeros(program.task_count, np.int64)
+    reached[program.linked.order] = 1
+    arrive = np.maximum(timeline.end_us, timeline.effect_us)
+    times = StepTimes(timeline.start_us, arrive, reached)
+    return algorithm_steps(program, timeline.links.topology, times)
+
+
+def step_documents(steps: AlgorithmSteps) -> Iterator[dict[str, object]]:
+    """Yield every step for `--json`: its words and times, and its transfers from node to node."""
+    names, moves = steps.nodes.names, steps.moves
+    for number, step in enumerate(steps.steps, 1):
+        yield {
+            "step": number,
+            "label": step.label,
+            "said": step.said,
+            "begin_us": step.begin_us,
+            "end_us": step.end_us,
+            "bytes_each": step.each,
+            "transfers": [
+                {
+                    "from": names[moves.source[k]],
+                    "to": names[moves.target[k]],
+                    "bytes": int(moves.bytes[k]),
+                    "reduces": bool(moves.kind[k] & REDUCE),
+                }
+                for k in steps.moves_of(number)
+            ],
+        }
 
 
 def algorithm_steps(

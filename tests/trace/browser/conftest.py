@@ -77,6 +77,7 @@ def pictures(chrome: Chrome, tmp_path: Path) -> Iterator[Opens]:
         path = tmp_path / f"page{len(pages)}.html"
         write_page(path, scenes)
         pages.append(OpenPage.of(chrome, path))
+        pages[-1].settle()
         return pages[-1]
 
     yield opened

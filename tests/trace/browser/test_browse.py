@@ -112,18 +112,6 @@ def test_keys_and_buttons_zoom_and_move(opens: Opens) -> None:
     assert span(page) < near
     page.click("[data-tool=fit]")
     assert span(page) == pytest.approx(whole)
-    page.find("#minimap").send_keys("\ue013")  # arrow up
-    assert span(page) == pytest.approx(whole * 0.8)
-
-
-def test_the_views_are_made_higher(opens: Opens) -> None:
-    page = opens(gather())
-    before = page.find("#lanes").rect["height"]
-    page.drag("#splitter", (400, 3), (400, -77))
-    assert page.find("#panel").rect["height"] == pytest.approx(270 + 80, abs=2)
-    assert page.find("#lanes").rect["height"] == pytest.approx(before - 80, abs=2)
-    page.find("#splitter").send_keys("\ue015")  # arrow down
-    assert page.find("#panel").rect["height"] == pytest.approx(270 + 80 - 24, abs=2)
 
 
 def test_the_view_is_dragged(opens: Opens) -> None:
@@ -136,14 +124,18 @@ def test_the_view_is_dragged(opens: Opens) -> None:
     assert page.state()["selected"] is None
 
 
-def test_a_stretch_is_chosen_in_the_overview(opens: Opens) -> None:
+def test_a_stretch_is_chosen_in_the_track_of_steps(opens: Opens) -> None:
     page = opens(gather())
-    whole, width = page.state()["view"], page.find("#minimap").rect["width"]
-    page.drag("#minimap", (round(width * 0.25), 20), (round(width * 0.5), 20))
+    whole, width = page.state()["view"], page.find("#ticks").rect["width"]
+    page.drag("#ticks", (round(width * 0.25), 9), (round(width * 0.5), 9))
     view = page.state()["view"]
     size = whole["to"] - whole["from"]
     assert view["from"] == pytest.approx(whole["from"] + 0.25 * size, abs=0.01 * size)
     assert view["to"] == pytest.approx(whole["from"] + 0.5 * size, abs=0.01 * size)
+    page.drag("#ticks", (round(width * 0.4), 9), (round(width * 0.6), 9))
+    moved = page.state()["view"]
+    assert moved["from"] == pytest.approx(view["from"] + 0.2 * size, abs=0.01 * size)
+    assert span(page) == pytest.approx(0.25 * size, abs=0.02 * size)
 
 
 def test_rows_scroll(opens: Opens) -> None:
@@ -159,12 +151,12 @@ def test_rows_scroll(opens: Opens) -> None:
 
 def test_english_and_chinese(opens: Opens) -> None:
     page = opens(gather())
-    assert page.text("#tab-memory") == "Memory"
+    assert page.text("#buffers") == "Buffers"
     page.click("[data-tool=language]")
-    assert page.text("#tab-memory") == "内存"
+    assert page.text("#buffers") == "内存"
     assert page.run("return document.documentElement.lang") == "zh-Hans"
     page.keys("g")
-    assert page.text("#tab-memory") == "Memory"
+    assert page.text("#buffers") == "Buffers"
 
 
 def test_chinese_where_the_browser_is(opens: Opens) -> None:
@@ -173,7 +165,7 @@ def test_chinese_where_the_browser_is(opens: Opens) -> None:
     command = "Network.setUserAgentOverride"
     chrome.execute_cdp_cmd(command, {"userAgent": agent, "acceptLanguage": "zh-CN"})
     try:
-        assert opens(gather()).text("#tab-memory") == "内存"
+        assert opens(gather()).text("#buffers") == "内存"
     finally:
         chrome.execute_cdp_cmd(command, {"userAgent": agent, "acceptLanguage": "en-US"})
 
@@ -236,26 +228,10 @@ def test_what_is_left_out_is_said_first(opens: Opens) -> None:
     assert not opens(gather()).find("#left-out").is_displayed()
 
 
-def test_lists_and_lanes_speak(opens: Opens) -> None:
-    page = opens(ping())
-    assert page.find("#lanes").get_attribute("role") == "application"
-    page.click("#tab-critical")
-    steps = page.find("#view-critical [role=listbox]")
-    assert steps.get_attribute("aria-label") == "Steps of the critical path"
-    options = page.all("#view-critical [role=option]")
-    assert options[0].get_attribute("aria-setsize") == str(
-        len(page.state()["scenes"][0]["critical"])
-    )
-    steps.send_keys("\ue015")  # arrow down
-    assert page.all("#view-critical [role=option][aria-selected=true]")
-    assert page.text("#said") != ""
-    page.find("#tab-critical").send_keys("\ue014")  # arrow right
-    assert page.state()["tab"] == "memory"
-
-
 def test_a_task_is_said_when_it_is_selected(opens: Opens) -> None:
     page = opens(ping())
     scene = ping()
+    assert page.find("#lanes").get_attribute("role") == "application"
     page.click_task(bar_at(scene, 0, 0, 4))
     said = page.text("#said")
     assert "read 1M" in said
@@ -277,3 +253,4 @@ def test_links_have_rows_of_their_own(opens: Opens) -> None:
     lanes = page.find("#lanes").rect
     page.pointer(lanes["x"] + lanes["width"] * 0.75, item["y"] + item["height"] / 2)
     assert "74 %" in page.text("#tooltip")
+    assert "carries 64 KiB, " in page.text("#tooltip")

@@ -31,7 +31,6 @@ OTHERS = (
     "line\nend\r\u2028\u2029",
     "a" * 3000,
 )
-TABS = ("task", "findings", "critical", "memory", "traffic", "links", "phases")
 
 
 def poisoned(text: str) -> Scene:
@@ -56,12 +55,10 @@ def poisoned(text: str) -> Scene:
 
 def look_at_everything(page: OpenPage) -> None:
     page.keys("\ue014", "\ue014", "\ue014", "\ue014", "e", "c", "z")
-    for tab in TABS:
-        page.click(f"#tab-{tab}")
+    page.click("#traffic summary")
     page.pointer(700, 200)
     page.click("[data-tool=language]")
-    page.click("#tab-task")
-    page.keys("l", "\ue014", "e", "\ue010", "l")
+    page.keys("l", "\ue014", "e", "b", "]", "\ue010", "l")
 
 
 @pytest.mark.parametrize("text", [SCRIPT, *OTHERS], ids=range(1 + len(OTHERS)))
@@ -78,7 +75,7 @@ def test_texts_do_no_harm(opens: Opens, text: str) -> None:
 def test_a_hostile_text_is_shown_as_it_is(opens: Opens) -> None:
     page = opens(poisoned(SCRIPT))
     page.keys("\ue014")
-    assert SCRIPT in page.text("#view-task")
+    assert SCRIPT in page.text("#side")
     assert SCRIPT in page.text("#title")
     assert page.driver.title == f"{SCRIPT} · hccl-py"
 
@@ -86,7 +83,7 @@ def test_a_hostile_text_is_shown_as_it_is(opens: Opens) -> None:
 def test_control_characters_are_seen(opens: Opens) -> None:
     page = opens(poisoned("\x1b]0;a\x07 \u202eb\n"))
     page.keys("\ue014")
-    assert "\\x1b]0;a\\x07 \\u202eb\\n" in page.text("#view-task")
+    assert "\\x1b]0;a\\x07 \\u202eb\\n" in page.text("#side")
 
 
 def test_a_program_file_does_no_harm(opens: Opens) -> None:
@@ -94,7 +91,7 @@ def test_a_program_file_does_no_harm(opens: Opens) -> None:
     look_at_everything(page)
     page.click("[data-tool=language]")
     assert page.run("return window.harmed") is None
-    assert SCRIPT in page.text("#view-task")
+    assert SCRIPT in page.text("#side")
 
 
 def test_ten_megabytes_of_text_are_shortened(opens: Opens) -> None:
@@ -104,7 +101,7 @@ def test_ten_megabytes_of_text_are_shortened(opens: Opens) -> None:
     page = opens(scene)
     look_at_everything(page)
     page.click("[data-tool=language]")
-    assert f"({len(text):,} characters, shortened)" in page.text("#view-task")
+    assert f"({len(text):,} characters, shortened)" in page.text("#side")
     assert page.run("return window.harmed") is None
 
 
@@ -131,14 +128,12 @@ def test_the_policy_refuses_scripts_styles_and_requests(opens: Opens, tmp_path: 
 
 def test_two_hostile_scenes(opens: Opens) -> None:
     page = opens(poisoned(SCRIPT), poisoned(OTHERS[1]))
-    page.click("#tab-phases")
     assert page.run("return window.harmed") is None
-    assert SCRIPT in page.text("#view-phases")
+    assert SCRIPT in page.text("#title")
 
 
 def test_nothing_to_show(opens: Opens) -> None:
     program, topology = recorded("AllGatherMeshOpbaseExecutor", "all_gather", 1, 0)
     page = opens(scene_of(program, topology))
-    for tab in TABS:
-        page.click(f"#tab-{tab}")
+    page.click("#traffic summary")
     page.keys("\ue014", ".", "e", "n", "z", "p", "f", "i", "w")

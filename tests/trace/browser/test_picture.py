@@ -55,7 +55,7 @@ def test_the_page_opens_in_the_middle_of_the_first_step(pictures: Opens) -> None
 def test_keys_go_from_step_to_step(pictures: Opens) -> None:
     page = pictures(ring())
     page.keys(RIGHT, RIGHT)
-    assert page.state()["step"] == 3
+    assert page.state()["steps"][0] == 3
     page.keys(LEFT)
     assert page.state()["place"] == 1.5
     page.keys(END)
@@ -91,7 +91,7 @@ def test_a_frame_of_the_film_leads_to_its_step(pictures: Opens) -> None:
         "document.querySelector('#film .frame[data-step=\"9\"]').dispatchEvent("
         "new MouseEvent('click', {bubbles: true}))"
     )
-    assert page.state()["step"] == 9
+    assert page.state()["steps"][0] == 9
     marked = page.all("#film .frame.on")
     assert [frame.get_attribute("data-step") for frame in marked] == ["9"]
 
@@ -121,7 +121,7 @@ def test_an_arrow_leads_to_its_task_and_the_task_to_its_step(pictures: Opens) ->
     task = page.task(page.state()["selected"]["bar"])
     assert {task["src_rank"], task["dst_rank"]} == {0, 1}
     page.keys("l")
-    assert page.state()["step"] == 2
+    assert page.state()["steps"][0] == 2
 
 
 def test_lanes_are_one_key_away(pictures: Opens) -> None:
@@ -144,9 +144,11 @@ def raced() -> Scene:
 def test_a_finding_lights_up_where_it_happens(pictures: Opens) -> None:
     page = pictures(raced())
     assert "✗" in page.text("#facts .verdict")
-    assert page.state()["step"] == 1
+    assert page.state()["steps"][0] == 1
     assert page.state()["rank"] is not None
     assert page.text("#side .found strong").endswith("step 1")
+    assert page.state()["buffers"]
+    assert "rank 0 CCL [0 B, 1 MiB)" in page.text("#side")
     page.keys("e")
     assert page.all("#side .found[aria-pressed=true]")
 
@@ -155,6 +157,22 @@ def test_a_program_that_never_ends_is_drawn_as_far_as_it_gets(pictures: Opens) -
     page = pictures(deadlock())
     assert len(spots(page, "card")) == 2
     assert len(page.all("#side .found")) > 0
+
+
+def test_the_critical_path_is_drawn_on_the_stage(pictures: Opens) -> None:
+    page = pictures(ring())
+    shade = (
+        "const canvas = document.getElementById('cards'); const { width, height } = canvas;"
+        "const g = new OffscreenCanvas(width, height).getContext('2d', {willReadFrequently: true});"
+        "g.drawImage(canvas, 0, 0); const { data } = g.getImageData(0, 0, width, height);"
+        "let found = 0; for (let k = 0; k < data.length; k += 4)"
+        " found += data[k] === 209 && data[k + 1] === 70 && data[k + 2] === 11; return found"
+    )
+    assert page.run(shade) == 0
+    page.keys("c")
+    assert page.run(shade) > 50
+    page.keys(".", ".")
+    assert page.state()["criticalStep"] == 1
 
 
 def test_what_is_verified_is_said_and_nothing_else(pictures: Opens) -> None:

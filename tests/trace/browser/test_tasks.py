@@ -40,7 +40,7 @@ def test_a_click_selects_and_shows_the_task(page: OpenPage, scene: Scene) -> Non
     read = bar_at(scene, 0, 0, 4)
     page.click_task(read)
     assert selected(page) == read
-    shown = page.text("#view-task")
+    shown = page.text("#side")
     for part in ("read", "rank 0 main, task 4 of 7", "1 MiB", "swap", "ping.py:7", "rank 1"):
         assert part in shown
     assert "rank 1 CCL [0 B, 1 MiB)" in shown
@@ -53,7 +53,7 @@ def test_a_wait_leads_to_its_post(page: OpenPage, scene: Scene) -> None:
     page.click_task(wait)
     assert selected(page) == wait
     assert [post, wait] in page.state()["arrows"]
-    assert "rank 1 main #2" in page.text("#view-task dl")
+    assert "rank 1 main #2" in page.text("#side h2 + dl")
     page.keys("p")
     assert selected(page) == post
     page.keys("p")
@@ -116,9 +116,9 @@ def test_the_critical_path_is_stepped_through(opens: Opens) -> None:
     assert selected(page) == path[1]
     page.keys("c")
     assert not page.state()["critical"]
-    page.click("#tab-critical")
-    page.run("document.querySelectorAll('#view-critical .row')[4].click()")
-    assert selected(page) == path[4]
+    page.run("document.querySelector('#side h3 button[title^=Next]').click()")
+    assert selected(page) == path[2]
+    assert "notify_post" in page.text("#side")
 
 
 def found(page: OpenPage, query: str) -> int:
@@ -168,20 +168,19 @@ def test_found_tasks_are_gone_through(opens: Opens) -> None:
 def test_a_finding_leads_to_its_task(opens: Opens) -> None:
     scene = deadlock()
     page = opens(scene)
-    page.click("#tab-findings")
-    (row, *_) = page.all("#view-findings [role=option]")
-    assert "error" in row.text
-    row.click()
+    (found, *_) = page.all("#side .found")
+    assert "error" in found.get_attribute("class")
+    page.run("document.querySelector('#side .found').click()")
+    page.run("document.querySelector('#side .found ~ .chain .link').click()")
     page.settle()
+    assert page.state()["mode"] == "lanes"
     task = page.task(selected(page))
     assert (task["rank"], task["number"], task["kind"]) == (0, 3, TaskKind.NOTIFY_WAIT)
     assert task["state"] == 1
     assert "never ends" in page.text("#said")
-    page.click("#tab-task")
-    page.run("document.getElementById('lanes').focus()")
-    assert "nothing posts what it waits for" in page.text("#view-task")
+    assert "nothing posts what it waits for" in page.text("#side")
     page.keys("\ue014")
-    assert "never begins" in page.text("#view-task")
+    assert "never begins" in page.text("#side")
 
 
 def test_what_never_begins_is_not_drawn_in_time(opens: Opens) -> None:

@@ -69,13 +69,13 @@ export function bufferAt(scene, number) {
 }
 
 /** `rank 3 CCL_Out [0 B, 256 KiB)`. */
+export function rangeIn(rank, buffer, start, stop) {
+  const [from, to] = [formatBytes(start), formatBytes(stop)];
+  return t('range', { rank: t('rank', { rank }), buffer, start: from, stop: to });
+}
+
 export function rangeOf(scene, rank, buffer, start, stop) {
-  return t('range', {
-    rank: t('rank', { rank }),
-    buffer: bufferAt(scene, buffer),
-    start: formatBytes(start),
-    stop: formatBytes(stop),
-  });
+  return rangeIn(rank, bufferAt(scene, buffer), start, stop);
 }
 
 /** The lines of a tooltip: what, where, when, and whom it waits for. */
@@ -95,4 +95,15 @@ export function shortLines(scene, bar) {
   const label = textAt(scene.labels, bars.label[bar]);
   if (label) lines.push(`${t('label')}: ${label}`);
   return lines;
+}
+
+/** A step in one sentence. */
+export function sentenceOf({ clauses, ending }) {
+  const parts = clauses.map(({ scope, key, who, values }) => {
+    const noun = t(`noun_${who}`);
+    return t(`scope_${scope}`) + t(`rule_${key}`, { who: noun, ...values });
+  });
+  if (ending) parts.push(t(`ending_${ending}`));
+  const text = parts.join(t('clause_mark'));
+  return text && text[0].toUpperCase() + text.slice(1) + t('full_stop');
 }

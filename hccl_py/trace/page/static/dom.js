@@ -21,8 +21,34 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+export function button(text, onclick, attributes = {}) {
+  return h('button', { type: 'button', onclick, ...attributes }, text);
+}
+
+/** Pairs of a name and a value below each other. */
+export function facts(rows) {
+  return h(
+    'dl',
+    {},
+    rows.map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]),
+  );
+}
+
+/** A square of a colour. */
+export function swatch(colour) {
+  const element = h('span', { class: 'swatch' });
+  element.style.background = colour;
+  return element;
+}
+
 export function byId(id) {
   return document.getElementById(id);
+}
+
+/** Name an element by a word, for the pointer and for screen readers. */
+export function named(element, word) {
+  element.title = word;
+  element.setAttribute('aria-label', word);
 }
 
 /** Make a canvas as large as its element, in device pixels; returns its context in CSS pixels. */
@@ -41,6 +67,12 @@ export function fitted(canvas, width, height) {
   return context;
 }
 
+/** The place of a pointer on an element. */
+export function placeOn(element, event) {
+  const box = element.getBoundingClientRect();
+  return { x: event.clientX - box.left, y: event.clientY - box.top };
+}
+
 /** Call `moved(event)` while the pointer is held down on an element, then `ended`. */
 export function whileDragged(event, moved, ended = () => {}) {
   const target = event.currentTarget;
@@ -54,4 +86,18 @@ export function whileDragged(event, moved, ended = () => {}) {
   target.addEventListener('pointermove', moved);
   target.addEventListener('pointerup', stop);
   target.addEventListener('pointercancel', stop);
+}
+
+/** Show lines beside the pointer; without lines, hide them. */
+export function tooltip(event, lines) {
+  const box = byId('tooltip');
+  box.hidden = !lines;
+  if (!lines) return;
+  box.replaceChildren(...lines.filter(Boolean).map((line) => h('div', {}, line.slice(0, 160))));
+  const { offsetWidth, offsetHeight } = box;
+  const left = Math.min(event.clientX + 14, innerWidth - offsetWidth - 8);
+  const below = event.clientY + 18;
+  const isLow = below + offsetHeight > innerHeight - 8;
+  box.style.left = `${Math.max(4, left)}px`;
+  box.style.top = `${isLow ? event.clientY - offsetHeight - 10 : below}px`;
 }

@@ -32,12 +32,12 @@ export function installHook(state, page, opened) {
       critical: state.critical,
       criticalStep: state.criticalStep,
       found: state.found && { count: state.found.ordered.length, at: page.search.at },
-      tab: state.tab,
       mode: state.mode,
-      step: page.picture.steps.now,
-      place: page.picture.steps.place,
-      rank: page.picture.stage.rank,
-      chunk: page.picture.stage.chunk,
+      steps: page.picture.stages.map(({ steps }) => steps.now),
+      place: page.picture.lead.steps.place,
+      rank: page.picture.choice.rank,
+      chunk: page.picture.choice.chunk,
+      buffers: page.picture.choice.isBuffers,
       language: languageName(),
       theme: state.theme.name,
       draws: page.lanes.draws,
@@ -63,16 +63,28 @@ export function installHook(state, page, opened) {
       );
     },
     /** The contents of a rank's memory at the cursor: [buffer, start, stop, origins]. */
-    memory: () => page.memoryHeld(),
-    /** What can be clicked on the stage, and the milliseconds that drawing it takes. */
-    stage: () => page.picture.stage.hot,
+    memory: (rank, number = 0) => {
+      const { buffers, scene } = page.picture.stages[number];
+      return buffers
+        .at(rank)
+        .flatMap((segments, buffer) =>
+          segments.map(({ start, stop, content }) => [
+            ...[scene.buffers[buffer], start, stop, buffers.memory.originsOf(content)],
+          ]),
+        );
+    },
+    /** What can be clicked on a stage, and the milliseconds that drawing it takes. */
+    stage: (number = 0) => page.picture.stages[number].hot,
     measureStage: () => {
       const began = performance.now();
-      page.picture.stage.draw();
+      page.picture.stages[0].draw();
       return performance.now() - began;
     },
     /** The cells of the heat map. */
-    traffic: () => page.trafficShown(),
+    traffic: () => {
+      const { cells, size, bytes } = page.side.heat.cells;
+      return { cells, size, bytes: [...bytes] };
+    },
     /** Milliseconds from navigation to the first picture, and of the last picture of the lanes. */
     timings: () => ({ opened, draw: page.lanes.lastDraw }),
     /** Draw now and say how many milliseconds it took, all of the page's parts together. */

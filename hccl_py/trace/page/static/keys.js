@@ -1,134 +1,112 @@
 /** The keyboard: what every key does, here and in the help. */
 
-import { byId, h } from './dom.js';
+import { button, byId, h } from './dom.js';
 import { t } from './words.js';
 import { zoomTo } from './pointer.js';
 
-/** Keys as they are shown, and the word that says what they do. */
-const SHOWN = [
-  ['Space', 'key_play'],
-  ['← → Home End', 'key_steps'],
-  ['[ ]', 'key_rank'],
-  ['F', 'key_follow'],
-  ['E', 'key_finding'],
-  ['S', 'key_scale'],
-];
-
-/** Keys of the lanes. */
-const SHOWN_OF_LANES = [
-  ['W S, + −', 'key_zoom'],
-  ['A D', 'key_pan'],
-  ['0', 'key_fit'],
-  ['← →', 'key_task'],
-  ['↑ ↓', 'key_lane'],
-  ['P', 'key_partner'],
-  ['Z, ↵', 'key_zoom_task'],
-  ['E ⇧E', 'key_extend'],
-  ['C', 'key_critical'],
-  [', .', 'key_critical_step'],
-  ['/', 'key_search'],
-  ['N ⇧N', 'key_found'],
-  ['F', 'key_fold'],
-  ['⇧F ⇧U', 'key_fold_all'],
-  ['I', 'key_pin'],
-  ['1 … 7', 'key_tabs'],
-  ['L', 'key_mode'],
-  ['G', 'key_language'],
-  ['T', 'key_theme'],
-  ['?', 'key_help'],
-  ['Esc', 'key_escape'],
-];
-
 export class Keys {
   constructor(state, page) {
-    this.state = state;
-    this.page = page;
-    this.help = byId('help');
+    Object.assign(this, { state, page, help: byId('help') });
+    /** Keys of the picture, of the lanes and of both: how they are shown, the word for what they
+     *  do, and their actions by key; `⇧` before a key stands for shift. */
+    this.ofPicture = this.#pictureKeys(page.picture);
+    this.ofLanes = this.#laneKeys();
+    this.ofBoth = this.#commonKeys();
     document.addEventListener('keydown', (event) => this.#pressed(event));
+  }
+
+  #pictureKeys(picture) {
+    const { choice } = picture;
+    const end = () => picture.go(picture.lead.steps.count);
+    return [
+      ['Space', 'key_play', { ' ': () => picture.play() }],
+      [
+        '← → Home End',
+        'key_steps',
+        {
+          ArrowLeft: () => picture.onward(-1),
+          ArrowRight: () => picture.onward(1),
+          Home: () => picture.go(0),
+          End: end,
+        },
+      ],
+      [
+        '⇧← ⇧→',
+        'key_little',
+        { '⇧ArrowLeft': () => picture.aLittle(-1), '⇧ArrowRight': () => picture.aLittle(1) },
+      ],
+      ['[ ]', 'key_rank', { '[': () => picture.nextRank(-1), ']': () => picture.nextRank(1) }],
+      ['F', 'key_follow', { f: () => picture.followNext() }],
+      ['B', 'key_buffers', { b: () => picture.setBuffers(!choice.isBuffers) }],
+      ['S', 'key_scale', { s: () => picture.setScale(!picture.byTime) }],
+      ['E', 'key_finding', { e: () => picture.nextFinding() }],
+    ];
+  }
+
+  #laneKeys() {
+    const { state, page } = this;
+    const nearer = () => state.zoom(0.7);
+    const farther = () => state.zoom(1 / 0.7);
+    const zoomTask = () => {
+      const { selected } = state;
+      if (selected) zoomTo(state, selected.scene, selected.bar);
+    };
+    return [
+      ['W S, + −', 'key_zoom', { w: nearer, '+': nearer, '=': nearer, s: farther, '-': farther }],
+      ['A D', 'key_pan', { a: () => state.pan(-0.2), d: () => state.pan(0.2) }],
+      ['0', 'key_fit', { 0: () => state.fit() }],
+      ['← →', 'key_task', { ArrowLeft: () => this.#along(-1), ArrowRight: () => this.#along(1) }],
+      ['↑ ↓', 'key_lane', { ArrowUp: () => this.#across(-1), ArrowDown: () => this.#across(1) }],
+      ['P', 'key_partner', { p: () => this.#partner() }],
+      ['Z, ↵', 'key_zoom_task', { z: zoomTask, Enter: zoomTask }],
+      ['E ⇧E', 'key_extend', { e: () => state.extend(1), '⇧e': () => state.extend(-1) }],
+      ['N ⇧N', 'key_found', { n: () => page.search.go(1), '⇧n': () => page.search.go(-1) }],
+      ['F', 'key_fold', { f: () => this.#ofRank('toggleFold') }],
+      [
+        '⇧F ⇧U',
+        'key_fold_all',
+        { '⇧f': () => page.foldAll(true), '⇧u': () => page.foldAll(false) },
+      ],
+      ['I', 'key_pin', { i: () => this.#ofRank('togglePin') }],
+    ];
+  }
+
+  #commonKeys() {
+    const { state, page } = this;
+    const along = (by) => () => state.stepCritical(state.criticalStep + by);
+    return [
+      ['L', 'key_mode', { l: () => state.toggleMode() }],
+      ['C', 'key_critical', { c: () => state.toggleCritical() }],
+      [', .', 'key_critical_step', { ',': along(-1), '.': along(1) }],
+      ['/', 'key_search', { '/': () => page.toSearch() }],
+      ['G', 'key_language', { g: () => page.switchLanguage() }],
+      ['T', 'key_theme', { t: () => state.theme.toggle() }],
+      ['?', 'key_help', { '?': () => this.toggleHelp() }],
+      ['Esc', 'key_escape', { Escape: () => this.#escape() }],
+    ];
   }
 
   #pressed(event) {
     if (event.altKey || event.metaKey) return;
-    const isTyping = event.target.matches?.('input[type=search], select');
-    if (event.ctrlKey) {
-      if (event.key === 'f') {
-        event.preventDefault();
-        byId('query').select();
-      }
-      return;
-    }
-    if (isTyping) return;
-    const isButton = event.target.matches?.('button') && ['Enter', ' '].includes(event.key);
-    const isSlider = event.target.matches?.('input') && event.key.startsWith('Arrow');
-    if (isButton || isSlider) return;
-    const done = this.#act(event.key, event.shiftKey);
-    if (done) event.preventDefault();
+    if (event.ctrlKey && event.key === 'f') this.page.toSearch();
+    else if (event.ctrlKey || !this.#isMeant(event) || !this.#act(event)) return;
+    event.preventDefault();
+  }
+
+  /** False for keys that the element with the focus takes itself. */
+  #isMeant({ target, key }) {
+    if (target.matches?.('input[type=search]')) return false;
+    if (target.matches?.('button, summary') && ['Enter', ' '].includes(key)) return false;
+    return !(target.matches?.('input') && key.startsWith('Arrow'));
   }
 
   /** Do what a key stands for; false where it stands for nothing. */
-  #act(key, shift) {
-    const { state, page } = this;
+  #act({ key, shiftKey }) {
     const plain = key.length === 1 ? key.toLowerCase() : key;
-    if (state.mode === 'picture' && this.#actOnPicture(plain, shift)) return true;
-    if (shift && plain === 'f') page.foldAll(true);
-    else if (shift && plain === 'u') page.foldAll(false);
-    else if (plain >= '1' && plain <= '7') page.openTab(Number(plain) - 1);
-    else {
-      const action = {
-        w: () => state.zoom(0.7),
-        '+': () => state.zoom(0.7),
-        '=': () => state.zoom(0.7),
-        s: () => state.zoom(1 / 0.7),
-        '-': () => state.zoom(1 / 0.7),
-        a: () => state.pan(-0.2),
-        d: () => state.pan(0.2),
-        0: () => state.fit(),
-        ArrowLeft: () => this.#along(-1),
-        ArrowRight: () => this.#along(1),
-        ArrowUp: () => this.#across(-1),
-        ArrowDown: () => this.#across(1),
-        p: () => this.#partner(),
-        z: () => this.#zoomTask(),
-        Enter: () => this.#zoomTask(),
-        e: () => state.extend(shift ? -1 : 1),
-        c: () => state.toggleCritical(),
-        ',': () => state.stepCritical(state.criticalStep - 1),
-        '.': () => state.stepCritical(state.criticalStep + 1),
-        '/': () => byId('query').focus(),
-        n: () => page.search.go(shift ? -1 : 1),
-        f: () => this.#ofRank('toggleFold'),
-        i: () => this.#ofRank('togglePin'),
-        l: () => state.setMode(state.mode === 'lanes' ? 'picture' : 'lanes'),
-        g: () => page.switchLanguage(),
-        t: () => state.theme.toggle(),
-        '?': () => this.toggleHelp(),
-        Escape: () => this.#escape(),
-      }[plain];
-      if (!action) return false;
-      action();
-    }
-    return true;
-  }
-
-  /** Do what a key stands for while the picture is open. */
-  #actOnPicture(plain, shift) {
-    const { picture } = this.page;
-    const { steps, stage } = picture;
-    const arrow = (by) => (shift ? picture.go(steps.place + by * 0.1) : picture.onward(by));
-    const action = {
-      ' ': () => picture.play(),
-      ArrowLeft: () => arrow(-1),
-      ArrowRight: () => arrow(1),
-      Home: () => picture.go(0),
-      End: () => picture.go(steps.count),
-      '[': () => picture.chooseRank((stage.rank ?? 0) - 1),
-      ']': () => picture.chooseRank(((stage.rank ?? -1) + 1) % steps.nodes),
-      f: () => picture.followNext(),
-      e: () => picture.nextFinding(),
-      s: () => picture.setScale(!steps.byTime),
-      Escape: () => picture.deselect(),
-    }[plain];
-    if (!action || this.help.open) return false;
+    const own = this.page.isLanes ? this.ofLanes : this.ofPicture;
+    const actions = Object.assign({}, ...[...own, ...this.ofBoth].map(([, , some]) => some));
+    const action = (shiftKey && actions[`⇧${plain}`]) || actions[plain];
+    if (!action || (this.help.open && !['?', 'Escape'].includes(key))) return false;
     action();
     return true;
   }
@@ -177,11 +155,6 @@ export class Keys {
     if (other >= 0) this.state.select(selected.scene, other);
   }
 
-  #zoomTask() {
-    const { selected } = this.state;
-    if (selected) zoomTo(this.state, selected.scene, selected.bar);
-  }
-
   #ofRank(what) {
     const { state } = this;
     const { scene, bar } = state.selected ?? { scene: state.scenes[0], bar: 0 };
@@ -192,45 +165,42 @@ export class Keys {
 
   #escape() {
     if (this.help.open) this.toggleHelp();
-    else this.state.deselect();
+    else {
+      this.state.deselect();
+      this.page.picture.deselect();
+    }
   }
 
   toggleHelp() {
-    if (this.help.open) {
-      this.help.close();
+    const { help } = this;
+    if (help.open) {
+      help.close();
       return;
     }
-    this.help.setAttribute('aria-label', t('help'));
-    this.help.replaceChildren(
-      h(
-        'div',
-        { class: 'help-head' },
-        h('h2', {}, t('help')),
-        h(
-          'button',
-          {
-            type: 'button',
-            title: t('close'),
-            'aria-label': t('close'),
-            onclick: () => this.help.close(),
-          },
-          '✕',
-        ),
-      ),
-      h('p', {}, t('help_mouse')),
+    const group = (word, rows) => [
+      h('h3', {}, t(word)),
       h(
         'dl',
         {},
-        [...SHOWN, ...SHOWN_OF_LANES].map(([keys, word]) => [
+        rows.map(([keys, what]) => [
           h(
             'dt',
             {},
             keys.split(' ').map((key) => h('kbd', {}, key)),
           ),
-          h('dd', {}, t(word)),
+          h('dd', {}, t(what)),
         ]),
       ),
+    ];
+    help.setAttribute('aria-label', t('help'));
+    const close = button('✕', () => help.close(), { title: t('close'), 'aria-label': t('close') });
+    help.replaceChildren(
+      h('div', { class: 'help-head' }, h('h2', {}, t('help')), close),
+      ...group('to_picture', this.ofPicture),
+      ...group('to_lanes', this.ofLanes),
+      h('p', { class: 'muted' }, t('help_mouse')),
+      ...group('in_both', this.ofBoth),
     );
-    this.help.showModal();
+    help.showModal();
   }
 }

@@ -1,6 +1,6 @@
 /** Rows of links: how much of its capacity a link uses, as a curve over time. */
 
-import { formatShare, formatTime } from './format.js';
+import { formatBytes, formatShare, formatTime } from './format.js';
 import { t } from './words.js';
 
 /** The number of equal spans of time for which a link's load is given. */
@@ -41,9 +41,12 @@ export function linkAt(lanes, { x, y }) {
   const at = lanes.time(x) - scene.shift;
   const span = Math.floor((at / scene.total) * spans);
   if (span < 0 || span >= spans) return null;
+  const { bytes, gbps } = scene.links;
+  const rate = Number.isFinite(gbps[link]) ? gbps[link].toPrecision(3) : '∞';
   const share = formatShare(scene.links.load[link * spans + span]);
   return [
     scene.links.names[link].join(' → '),
     `${t('links_row')}: ${share} · ${formatTime(at, lanes.state.view.span)}`,
+    t('link_carries', { bytes: formatBytes(bytes[link]), rate }),
   ];
 }

@@ -1,65 +1,92 @@
-/** The contents of a rank's memory after some of its changes. */
+/** The contents of ranks' memory after some of its changes. */
 
 import { firstAbove } from './scene.js';
 
-export class RankMemory {
-  constructor(scene, rank) {
-    const { memory } = scene;
-    this.memory = memory;
-    this.rank = rank;
-    const own = [];
-    memory.rank.forEach((r, k) => {
-      if (r === rank) own.push(k);
+export class Memory {
+  constructor(scene) {
+    this.scene = scene;
+    this.ranks = new Map();
+    this.rows = new Map();
+    scene.memory.rank.forEach((rank, k) => {
+      if (!this.rows.has(rank)) this.rows.set(rank, []);
+      this.rows.get(rank).push(k);
     });
-    this.changes = Int32Array.from(own);
-    this.times = Float64Array.from(own, (k) => memory.at_us[k]);
-    this.before = own.filter((k) => memory.bar[k] < 0).length;
-    const buffers = scene.buffers.length;
-    const row = [...scene.memory.sizes.subarray(rank * buffers, (rank + 1) * buffers)];
-    this.sizes = row;
-    this.used = row.map(() => 0);
-    for (const k of own) {
-      this.used[memory.buffer[k]] = Math.max(this.used[memory.buffer[k]], memory.stop[k]);
-    }
+    /** The bytes of every buffer that are used at any rank. */
+    this.used = scene.buffers.map(() => 0);
+    scene.memory.buffer.forEach((buffer, k) => {
+      this.used[buffer] = Math.max(this.used[buffer], scene.memory.stop[k]);
+    });
   }
 
-  /** The number of the rank's changes that have taken effect at a moment. */
-  countAt(at) {
-    return Math.max(this.before, firstAbove(this.times, at + 1e-9, 0, this.times.length));
-  }
-
-  /**
-   * Segments after the first `count` changes, by buffer, from low to high: what a later change
-   * overwrote is cut away. A segment is {start, stop, content, offset, change}.
-   */
-  state(count) {
-    const { memory } = this;
-    const held = this.used.map(() => []);
-    for (let i = 0; i < count; i++) {
-      const k = this.changes[i];
-      const buffer = memory.buffer[k];
-      const start = memory.start[k];
-      const stop = memory.stop[k];
-      if (stop <= start) continue;
-      const kept = [];
-      for (const old of held[buffer]) {
-        if (old.stop <= start || old.start >= stop) {
-          kept.push(old);
-          continue;
-        }
-        if (old.start < start) kept.push({ ...old, stop: start });
-        if (old.stop > stop) {
-          kept.push({ ...old, start: stop, offset: old.offset + stop - old.start });
-        }
-      }
-      kept.push({ start, stop, content: memory.content[k], offset: memory.offset[k], change: k });
-      held[buffer] = kept;
-    }
-    held.forEach((segments) => segments.sort((a, b) => a.start - b.start));
-    return held;
+  of(rank) {
+    if (!this.ranks.has(rank))
+      this.ranks.set(rank, new RankMemory(this.scene, rank, this.rows.get(rank) ?? []));
+    return this.ranks.get(rank);
   }
 
   originsOf(content) {
-    return content < 0 ? [] : this.memory.origins[content];
+    return content < 0 ? [] : this.scene.memory.origins[content];
+  }
+
+  /** The moment of the next change after another moment, or of the last one before it, of a rank
+   *  or of all; null where there is none. */
+  beside(at, by, rank) {
+    const { at_us, bar } = this.scene.memory;
+    let best = null;
+    for (const k of rank === null ? at_us.keys() : (this.rows.get(rank) ?? [])) {
+      const time = bar[k] < 0 ? -1 : at_us[k];
+      if (by > 0 ? time <= at + 1e-9 : time >= at - 1e-9) continue;
+      if (best === null || (by > 0 ? time < best : time > best)) best = time;
+    }
+    return best;
+  }
+}
+
+class RankMemory {
+  constructor(scene, rank, rows) {
+    this.memory = scene.memory;
+    this.rank = rank;
+    this.changes = rows;
+    this.times = Float64Array.from(rows, (k) => scene.memory.at_us[k]);
+    this.before = rows.filter((k) => scene.memory.bar[k] < 0).length;
+    this.buffers = scene.buffers.length;
+    this.#restart();
+  }
+
+  #restart() {
+    this.done = 0;
+    this.held = Array.from({ length: this.buffers }, () => []);
+  }
+
+  /**
+   * Segments at a moment, by buffer, from low to high: what a later change overwrote is cut away.
+   * A segment is {start, stop, content, offset, change}.
+   */
+  at(moment) {
+    const count = Math.max(
+      this.before,
+      firstAbove(this.times, moment + 1e-9, 0, this.times.length),
+    );
+    if (count < this.done) this.#restart();
+    for (; this.done < count; this.done++) this.#apply(this.changes[this.done]);
+    return this.held;
+  }
+
+  #apply(k) {
+    const { memory } = this;
+    const [buffer, start, stop] = [memory.buffer[k], memory.start[k], memory.stop[k]];
+    if (stop <= start) return;
+    const kept = [];
+    for (const old of this.held[buffer]) {
+      if (old.stop <= start || old.start >= stop) {
+        kept.push(old);
+        continue;
+      }
+      if (old.start < start) kept.push({ ...old, stop: start });
+      if (old.stop > stop)
+        kept.push({ ...old, start: stop, offset: old.offset + stop - old.start });
+    }
+    kept.push({ start, stop, content: memory.content[k], offset: memory.offset[k], change: k });
+    this.held[buffer] = kept.sort((a, b) => a.start - b.start);
   }
 }

@@ -1,7 +1,7 @@
 /** Mouse and wheel over the lanes: select, zoom, move, scroll; and the tooltip. */
 
 import { WAIT, firstAbove } from './scene.js';
-import { h, whileDragged } from './dom.js';
+import { placeOn, tooltip, whileDragged } from './dom.js';
 import { linkAt } from './link_rows.js';
 import { phaseAt } from './phase_rows.js';
 import { shortLines } from './describe.js';
@@ -9,18 +9,17 @@ import { shortLines } from './describe.js';
 const NEAR = 4;
 
 export class Pointer {
-  constructor(state, lanes, elements) {
+  constructor(state, lanes, scroller, gutter) {
     this.state = state;
     this.lanes = lanes;
-    this.tooltip = elements.tooltip;
-    this.scroller = elements.scroller;
+    this.scroller = scroller;
     const { canvas } = lanes;
     canvas.addEventListener('pointerdown', (event) => this.#press(event));
     canvas.addEventListener('pointermove', (event) => this.#hover(event));
     canvas.addEventListener('pointerleave', () => this.#hide());
     canvas.addEventListener('dblclick', (event) => this.#open(event));
     canvas.addEventListener('wheel', (event) => this.#wheel(event), { passive: false });
-    elements.gutter.addEventListener(
+    gutter.addEventListener(
       'wheel',
       (event) => {
         this.scroller.scrollTop += event.deltaY;
@@ -30,8 +29,7 @@ export class Pointer {
   }
 
   #place(event) {
-    const box = this.lanes.canvas.getBoundingClientRect();
-    return { x: event.clientX - box.left, y: event.clientY - box.top };
+    return placeOn(this.lanes.canvas, event);
   }
 
   #wheel(event) {
@@ -82,7 +80,6 @@ export class Pointer {
       state.deselect();
       state.moveCursor(Math.min(Math.max(this.lanes.time(place.x), 0), state.view.most));
     }
-    if (hit) state.openTab('task');
   }
 
   #open(event) {
@@ -104,22 +101,11 @@ export class Pointer {
     const lines = hit
       ? shortLines(hit.scene, hit.bar)
       : (phaseAt(this.lanes, place) ?? linkAt(this.lanes, place));
-    if (!lines) {
-      this.#hide();
-      return;
-    }
-    this.tooltip.replaceChildren(...lines.map((line) => h('div', {}, line.slice(0, 160))));
-    this.tooltip.hidden = false;
-    const { offsetWidth, offsetHeight } = this.tooltip;
-    const left = Math.min(event.clientX + 14, window.innerWidth - offsetWidth - 8);
-    const below = event.clientY + 18;
-    const isLow = below + offsetHeight > window.innerHeight - 8;
-    this.tooltip.style.left = `${Math.max(4, left)}px`;
-    this.tooltip.style.top = `${isLow ? event.clientY - offsetHeight - 10 : below}px`;
+    tooltip(event, lines);
   }
 
   #hide() {
-    this.tooltip.hidden = true;
+    tooltip(null, null);
   }
 }
 

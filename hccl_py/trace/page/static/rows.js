@@ -4,7 +4,6 @@ export const HEAD = 24;
 export const LANE = 22;
 const CONNECTION_ROW = 12;
 const LINK = 18;
-const MOST_LINKS = 64;
 const OPEN_AT_FIRST = 40;
 
 /**
@@ -88,7 +87,7 @@ export class Rows {
     if (!scene.links || !scene.links.share.length) return;
     add({ kind: 'links', scene, k: 'links', lane: -1, height: HEAD });
     if (this.folded.has(key(scene, 'links'))) return;
-    for (const link of scene.busiestLinks.slice(0, MOST_LINKS)) {
+    for (const link of scene.busiestLinks) {
       add({ kind: 'link', scene, k: 'links', lane: -1, link, height: LINK });
     }
   }

@@ -1,6 +1,6 @@
 /** Marks of time above the lanes; a click there puts the cursor. */
 
-import { fitted, whileDragged } from './dom.js';
+import { fitted, placeOn, whileDragged } from './dom.js';
 import { formatTime, niceStep } from './format.js';
 
 const HEIGHT = 22;
@@ -12,8 +12,8 @@ export class Ruler {
     this.canvas = canvas;
     canvas.addEventListener('pointerdown', (event) => {
       const put = (moved) => {
-        const x = moved.clientX - canvas.getBoundingClientRect().left;
-        state.moveCursor(Math.min(Math.max(lanes.time(x), 0), state.view.most));
+        const at = lanes.time(placeOn(canvas, moved).x);
+        state.moveCursor(Math.min(Math.max(at, 0), state.view.most));
       };
       put(event);
       whileDragged(event, put);

@@ -170,6 +170,11 @@ export class Scene {
     return executor ? `${this.header.title} · ${executor}` : this.header.title;
   }
 
+  /** The moment on the common axis at which a task has taken effect. */
+  endOf(bar) {
+    return Math.max(this.bars.end_us[bar], this.bars.effect_us[bar]) + this.shift;
+  }
+
   rankOf(bar) {
     return this.laneRank[this.bars.lane[bar]];
   }

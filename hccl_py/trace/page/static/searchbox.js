@@ -1,6 +1,6 @@
 /** The search field: finds as one types, and goes from task to task. */
 
-import { byId } from './dom.js';
+import { byId, named } from './dom.js';
 import { formatCount } from './format.js';
 import { search } from './search.js';
 import { t } from './words.js';
@@ -70,8 +70,7 @@ export class SearchBox {
       ['next-hit', 'search_next'],
       ['previous-hit', 'search_previous'],
     ]) {
-      byId(id).title = t(word);
-      byId(id).setAttribute('aria-label', t(word));
+      named(byId(id), t(word));
       byId(id).disabled = !this.state.found?.ordered.length;
     }
     this.hits.textContent = this.#said();

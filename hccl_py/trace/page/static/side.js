@@ -1,128 +1,109 @@
-/** The side of the picture: findings, the chosen node, this step, the whole, how to read it. */
+/** The side, beside picture and lanes: what is wrong, what is chosen, this step, and the whole. */
 
-import { byId, h } from './dom.js';
-import { count } from './steps.js';
-import { formatBytes, formatRate, formatShare, formatTime } from './format.js';
-import { t } from './words.js';
+import { Heat } from './heat.js';
+import { markOf } from './mark.js';
+import { TaskView } from './task.js';
+import { button, byId, facts, h } from './dom.js';
+import { formatBytes, formatChange, formatRate, formatShare, formatTime } from './format.js';
+import { languageName, t } from './words.js';
+import { nameOf, placeOf, rangeIn } from './describe.js';
+import { phasesOf } from './against.js';
+
+const LEGEND = ['transfer', 'copy', 'reduce', 'compute', 'wait', 'post', 'stuck_wait'];
+const [MOST_FINDINGS, MOST_PHASES, MOST_LINKS] = [200, 64, 3];
 
 export class Side {
-  constructor(picture) {
-    const { scene, steps, stage } = picture;
-    Object.assign(this, { picture, scene, steps, stage });
-  }
-
-  /** The parts that are where they shall be in the end, of all of them. */
-  arrived() {
-    const { cells } = this.steps;
-    if (!cells) return { have: 0, all: 0, text: '' };
-    let [have, all] = [0, 0];
-    cells.wanted.forEach((wanted, rank) => {
-      const { now } = this.steps.held(rank);
-      for (let column = 0; column < cells.columns; column++) {
-        const need = count(cells, wanted, column);
-        const has = count(cells, wanted & now, column);
-        all += cells.reduces ? need > 0 : need;
-        have += cells.reduces ? need > 0 && has === need : has;
-      }
-    });
-    return { have, all, text: t(cells.reduces ? 'sums_arrived' : 'blocks_arrived', { have, all }) };
-  }
-
-  draw() {
-    const { steps, scene, stage } = this;
-    const step = steps.list[steps.now - 1];
-    const facts = (title, rows) => [
-      h('h3', {}, title),
-      h(
-        'dl',
-        {},
-        rows.map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]),
-      ),
-    ];
-    const parts = [this.#findingButtons()];
-    if (stage.rank !== null && step)
-      parts.push(
-        facts(
-          t(`node_${steps.table.noun}`, { name: steps.table.names[stage.rank] }),
-          this.#ofNode(stage.rank),
-        ),
-      );
-    if (step) {
-      const before = steps.now > 1 ? steps.list[steps.now - 2].end : 0;
-      parts.push(
-        facts(t('this_step'), [
-          [t('time'), t('from_to', { from: formatTime(step.begin), to: formatTime(step.end) })],
-          [
-            t('lasts'),
-            `${formatTime(step.end - step.begin)} (${formatShare((step.end - step.begin) / scene.total)})`,
-          ],
-          [t('gap_before'), formatTime(Math.max(0, step.begin - before))],
-          [t('transfers'), step.pairs],
-          [
-            t('rank_sends'),
-            `${formatBytes(step.each)}, ${formatRate(step.each, step.end - step.begin)}`,
-          ],
-        ]),
-      );
-    }
-    const phases = new Map();
-    for (const { phase, begin, end } of steps.list) {
-      const [first, , number] = phases.get(phase) ?? [begin, 0, 0];
-      phases.set(phase, [first, end, number + 1]);
-    }
-    const rows = [...phases]
-      .slice(0, 8)
-      .map(([name, [begin, end, number]]) => [
-        name || t('unlabelled'),
-        t('steps_lasting', { number, time: formatTime(end - begin) }),
-      ]);
-    const { all, text } = this.arrived();
-    parts.push(facts(t('the_whole'), rows), all ? h('p', {}, text) : null);
-    if (scene.links) {
-      const busiest = scene.busiestLinks
-        .slice(0, 3)
-        .map((k) => [scene.links.names[k].join(' → '), formatShare(scene.links.share[k])]);
-      parts.push(facts(t('busiest_links'), busiest));
-    }
-    parts.push(facts(t('facts'), scene.header.facts));
-    parts.push(h('h3', {}, t('how_to_read')), h('p', { class: 'muted' }, this.#legend()));
-    byId('side').replaceChildren(...parts.flat(Infinity).filter(Boolean));
-  }
-
-  #findingButtons() {
-    const { findings, steps } = this.scene;
-    return findings.slice(0, 20).map((finding, k) =>
-      h(
-        'button',
-        {
-          type: 'button',
-          class: `found ${finding.severity}`,
-          'aria-pressed': String(k === this.picture.finding),
-          onclick: () => this.picture.goToFinding(k),
-        },
-        h(
-          'strong',
-          {},
-          finding.name,
-          steps.table.findings[k]
-            ? ` · ${t('step_number', { number: steps.table.findings[k] })}`
-            : '',
-        ),
-        h('span', {}, finding.message),
-      ),
+  constructor(state, picture) {
+    Object.assign(this, { state, picture, heat: new Heat(state), task: new TaskView(state) });
+    const { choice } = picture;
+    const step = () => picture.stages.map(({ steps }) => steps.now);
+    const task = () => [state.selected?.scene.number, state.selected?.bar];
+    /** Sections from top to bottom: what each depends on, and what makes it. */
+    this.parts = [
+      [() => [picture.finding], () => this.#findings()],
+      [() => [task(), state.depth], () => this.task.build()],
+      [() => [choice, step(), choice.isBuffers && state.cursor], () => this.#chosen()],
+      [() => [step()], () => picture.stages.map((stage) => this.#step(stage))],
+      [() => [state.scenes[1]?.shift], () => this.#phases()],
+      [() => [picture.stages.map(({ steps }) => steps.arrived().text)], () => this.#arrived()],
+      [() => [state.critical, state.criticalStep], () => this.#critical()],
+      [() => [], () => this.#links()],
+      [() => [], () => state.scenes.map((scene) => titled(t('facts'), scene.header.facts))],
+      [() => [state.mode, choice], () => this.#legend()],
+    ].map(([of, build]) => ({ of, build, element: h('section', {}) }));
+    const elements = this.parts.map(({ element }) => element);
+    byId('side').replaceChildren(
+      ...elements.slice(0, -2),
+      this.heat.element,
+      ...elements.slice(-2),
     );
   }
 
-  /** What a node sends and gets in this step. */
-  #ofNode(node) {
-    const { moves } = this.steps;
-    const own = this.steps
-      .movesOf(this.steps.now)
-      .filter((k) => moves.source[k] !== moves.target[k]);
+  /** Make sections anew where what they depend on has changed. */
+  draw() {
+    const common = `${languageName()} ${this.state.theme.name}`;
+    for (const part of this.parts) {
+      const stamp = common + JSON.stringify(part.of());
+      if (stamp === part.stamp) continue;
+      part.stamp = stamp;
+      part.element.replaceChildren(...part.build().flat(Infinity).filter(Boolean));
+    }
+    if (common !== this.common) this.heat.draw();
+    this.common = common;
+  }
+
+  #findings() {
+    const { picture, state } = this;
+    return picture.findings.slice(0, MOST_FINDINGS).map(({ stage, finding, step }, k) => {
+      const isOpen = k === picture.finding;
+      const name = step ? `${finding.name} · ${t('step_number', { number: step })}` : finding.name;
+      const go = (bar) =>
+        button(
+          `${nameOf(stage.scene, bar)} ${stage.scene.kindName(bar)}`,
+          () => state.goToTask(stage.scene, bar),
+          { class: 'link' },
+        );
+      const memory = ([rank, buffer, start, stop]) => rangeIn(rank, buffer, start, stop);
+      return [
+        button(
+          [h('strong', {}, markOf(state, stage.scene), name), h('span', {}, finding.message)],
+          () => picture.goToFinding(k),
+          { class: `found ${finding.severity}`, 'aria-pressed': String(isOpen) },
+        ),
+        isOpen && [
+          finding.hint && h('p', {}, h('strong', {}, `${t('finding_hint')}: `), finding.hint),
+          finding.source && h('p', {}, h('code', {}, finding.source)),
+          listOf(finding.bars.slice(0, 200).map(go)),
+          listOf(finding.memory.slice(0, 50).map(memory)),
+        ],
+      ];
+    });
+  }
+
+  /** The chosen node: what it sends and gets in this step; in buffers, what they hold. */
+  #chosen() {
+    const { choice, stages } = this.picture;
+    if (choice.rank === null) return [];
+    return stages.map((stage) => {
+      const { noun, names } = stage.steps.table;
+      const mark = markOf(this.state, stage.scene);
+      if (stage.isBuffers) {
+        const title = t('memory_of', { rank: t('rank', { rank: choice.rank }) });
+        return [h('h3', {}, mark, title), stage.buffers.table(choice.rank)];
+      }
+      const title = t(`node_${noun}`, { name: names[choice.rank] });
+      return titled([mark, title], this.#ofNode(stage.steps, choice.rank));
+    });
+  }
+
+  #ofNode(steps, node) {
+    const { moves, table, now } = steps;
+    const own = steps.movesOf(now).filter((k) => moves.source[k] !== moves.target[k]);
     const line = (mine, other) => {
       const some = own.filter((k) => moves[mine][k] === node);
-      const names = some.slice(0, 8).map((k) => this.steps.table.names[moves[other][k]]);
-      return `${formatBytes(some.reduce((sum, k) => sum + moves.bytes[k], 0))}${names.length ? ` · ${names.join(', ')}` : ''}${some.length > 8 ? ' …' : ''}`;
+      const names = some.slice(0, 8).map((k) => table.names[moves[other][k]]);
+      const sum = formatBytes(some.reduce((bytes, k) => bytes + moves.bytes[k], 0));
+      return [sum, names.length && names.join(', ')].filter(Boolean).join(' · ');
     };
     return [
       [t('sends'), line('source', 'target')],
@@ -130,16 +111,160 @@ export class Side {
     ];
   }
 
-  #legend() {
-    const { cells } = this.steps;
-    if (!cells) return t('legend_nodes');
-    const which = cells.owners
-      ? 'owners'
-      : cells.reduces
-        ? 'sums'
-        : cells.rows > 1
-          ? 'table'
-          : 'chunks';
-    return `${t(`legend_${which}`)} ${t('legend_all')}`;
+  #step({ steps, scene }) {
+    const step = steps.list[steps.now - 1];
+    if (!step) return [];
+    const before = steps.now > 1 ? steps.list[steps.now - 2].end : 0;
+    const lasts = step.end - step.begin;
+    return titled(
+      [markOf(this.state, scene), t('this_step')],
+      [
+        [t('time'), t('from_to', { from: formatTime(step.begin), to: formatTime(step.end) })],
+        [t('lasts'), `${formatTime(lasts)} (${formatShare(lasts / scene.total)})`],
+        [t('gap_before'), formatTime(Math.max(0, step.begin - before))],
+        [t('transfers'), step.pairs],
+        [t('rank_sends'), `${formatBytes(step.each)}, ${formatRate(step.each, lasts)}`],
+      ],
+    );
   }
+
+  /** Phases with their times; of two schedules, how much longer or shorter each is. */
+  #phases() {
+    const { stages } = this.picture;
+    const of = stages.map(phasesOf);
+    const names = [...new Set(of.flatMap((phases) => [...phases.keys()]))].slice(0, MOST_PHASES);
+    const rows = names.map((name) => {
+      const some = of.map((phases) => phases.get(name));
+      const lasts = some.map((phase) => phase && phase.end - phase.begin);
+      const go = button(name || t('unlabelled'), () => this.#showPhase(some), { class: 'link' });
+      return h(
+        'tr',
+        {},
+        h('th', { scope: 'row' }, go),
+        some.map((phase, k) => {
+          const number = phase ? phase.stop - phase.first : 0;
+          const time = formatTime(lasts[k]);
+          return h('td', {}, some.length > 1 ? time : t('steps_lasting', { number, time }));
+        }),
+        some.length > 1 && difference(...lasts),
+      );
+    });
+    const totals = this.state.scenes.map((scene) => scene.total);
+    const heads = stages.length > 1 && [
+      h('th', {}),
+      ...stages.map(({ scene }) => h('td', {}, markOf(this.state, scene), formatTime(scene.total))),
+      difference(...totals),
+    ];
+    const isMoved = Boolean(this.state.scenes[1]?.shift);
+    const back = isMoved && button(t('unalign'), () => this.state.align(0, 0));
+    return [
+      h('h3', {}, t('the_whole')),
+      h('table', { id: 'phases' }, h('tr', {}, heads), rows),
+      back,
+    ];
+  }
+
+  /** Go to where a phase begins; in the lanes, let both schedules begin it at one place. */
+  #showPhase([a, b]) {
+    const { state, picture } = this;
+    if (a && b) state.align(a.begin, b.begin);
+    const [phase, scene] = a ? [a, state.scenes[0]] : [b, state.scenes[1]];
+    const [from, to] = [phase.begin + scene.shift, phase.end + scene.shift];
+    const edge = Math.max((to - from) * 0.05, 1e-3);
+    state.show(from - edge, to + edge);
+    picture.goToStep(picture.stages[scene.number], phase.first + 1);
+  }
+
+  #arrived() {
+    return this.picture.stages.map(({ steps, scene }) => {
+      const { all, text } = steps.arrived();
+      return all > 0 && h('p', {}, markOf(this.state, scene), text);
+    });
+  }
+
+  /** The kinds of task that the critical path goes over, and buttons that go along it. */
+  #critical() {
+    const { state } = this;
+    const [scene] = state.scenes;
+    const { bar, begin_us, end_us } = scene.critical;
+    if (!bar.length) return [h('h3', {}, t('critical')), h('p', {}, t('no_critical'))];
+    const sums = new Map();
+    bar.forEach((b, k) => {
+      const kind = scene.kindName(b);
+      sums.set(kind, (sums.get(kind) ?? 0) + end_us[k] - begin_us[k]);
+    });
+    const rows = [...sums].filter(([, time]) => time > 0).sort((a, b) => b[1] - a[1]);
+    const at = state.criticalStep;
+    const go = (word, by) =>
+      button(by < 0 ? '‹' : '›', () => state.stepCritical(at + by), { title: t(word) });
+    const step = at >= 0 && `${at + 1}: ${placeOf(scene, bar[at])}`;
+    return [
+      titled(
+        [t('critical'), ' ', go('previous', -1), ' ', go('next', 1)],
+        rows.map(([kind, time]) => [
+          kind,
+          `${formatTime(time)} (${formatShare(time / scene.total)})`,
+        ]),
+      ),
+      h('p', { class: 'muted' }, step || t('critical_steps', { count: bar.length })),
+    ];
+  }
+
+  #links() {
+    return this.state.scenes.map((scene) => {
+      const { links, busiestLinks } = scene;
+      if (!links) return [];
+      const names = (k) => links.names[k].join(' → ');
+      const rows = busiestLinks
+        .slice(0, MOST_LINKS)
+        .map((k) => [names(k), formatShare(links.share[k])]);
+      const { more } = scene.header.links;
+      const note = more > 0 && h('p', { class: 'muted' }, t('links_left_out', { count: more }));
+      return [titled([markOf(this.state, scene), t('busiest_links')], rows), note];
+    });
+  }
+
+  #legend() {
+    if (this.state.mode === 'lanes') {
+      const some = LEGEND.map((name) =>
+        h('li', {}, h('span', { class: `swatch ${name}` }), t(name)),
+      );
+      return [h('h3', {}, t('how_to_read')), h('ul', { class: 'legend' }, some)];
+    }
+    const { cells } = this.picture.lead.steps;
+    const which = this.picture.lead.isBuffers
+      ? 'buffers'
+      : !cells
+        ? 'nodes'
+        : cells.owners
+          ? 'owners'
+          : cells.reduces
+            ? 'sums'
+            : cells.rows > 1
+              ? 'table'
+              : 'chunks';
+    const isOfData = cells && which !== 'buffers';
+    const text = [t(`legend_${which}`), isOfData && t('legend_all')].filter(Boolean).join(' ');
+    return [h('h3', {}, t('how_to_read')), h('p', { class: 'muted' }, text)];
+  }
+}
+
+function titled(title, rows) {
+  return [h('h3', {}, title), facts(rows)];
+}
+
+function listOf(items) {
+  return h(
+    'ul',
+    { class: 'chain' },
+    items.map((item) => h('li', {}, item)),
+  );
+}
+
+/** How much longer or shorter the second of two is. */
+function difference(first, second) {
+  const change = second - first;
+  const share = first ? ` (${change > 0 ? '+' : '−'}${formatShare(Math.abs(change) / first)})` : '';
+  const name = !(Math.abs(change) >= 5e-4) ? '' : change > 0 ? 'slower' : 'faster';
+  return h('td', { class: name }, formatChange(change) + (Number.isFinite(change) ? share : ''));
 }

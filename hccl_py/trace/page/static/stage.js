@@ -1,43 +1,55 @@
 /** The stage: nodes as they are joined, with what they hold; arrows of a step, and what travels. */
 
-import { RDMA, REDUCE, count } from './steps.js';
+import { ADDS, MOVES, fontOf, inkOf, inkOfStep, inkOn } from './inks.js';
+import { Buffers } from './buffers.js';
+import { RDMA, REDUCE, Steps, count } from './steps.js';
+import { curveOf, farFrom, pointOf } from './curves.js';
 import { fitted } from './dom.js';
 import { t } from './words.js';
 
-export const INKS = [
-  ...['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#b8a800', '#7b5ea7'],
-  ...['#6fb1da', '#f3ce7f', '#6cc9ae', '#e6bcd3', '#a9daf5', '#eba277', '#dbd066', '#b9a8d2'],
-];
-const DARK_INKS = new Set([0, 2, 5, 7]);
 const MANY = 40; // arrows of which those of one rank alone stand out
 
-const inkOf = (column) => INKS[column % INKS.length];
-const fontOf = (size, weight = 700) => `${weight} ${size}px system-ui, sans-serif`;
-
 export class Stage {
-  constructor(state, steps, canvas) {
-    Object.assign(this, { state, steps, canvas, rank: null, chunk: null, hovered: null });
+  /** @param {object} choice the chosen `rank` and `chunk`, the node `hovered`, `isBuffers` */
+  constructor(state, scene, canvas, choice) {
+    Object.assign(this, { state, scene, canvas, choice, steps: new Steps(scene) });
+    this.buffers = scene.memory ? new Buffers(state, scene) : null;
+    this.marks = { nodes: new Set(), moves: new Set(), memory: [] };
     this.hot = [];
+  }
+
+  /** True where buffers are drawn: of all ranks, or of the ranks of the chosen server. */
+  get isBuffers() {
+    return this.choice.isBuffers && this.buffers !== null;
+  }
+
+  /** The ranks of the chosen server, where buffers of ranks are drawn in the place of servers. */
+  get #ranks() {
+    if (!this.isBuffers || this.steps.table.noun === 'rank') return null;
+    const { ranks, steps } = this.scene;
+    return [...ranks].filter((rank) => steps.nodeOf(rank) === (this.choice.server ?? 0));
   }
 
   resize(width, height) {
     Object.assign(this, { width, height });
-    const { seats } = this.steps.table;
+    const ranks = this.#ranks;
+    this.ranks = ranks;
+    const seats = ranks ? gridOf(ranks.length) : this.steps.table.seats;
     const upright = seats.kind === 'rows' && width < 700;
     const across = upright ? Math.max(1, seats.boxes.length) : Math.max(1, seats.across);
-    const nodes = this.steps.nodes;
+    const nodes = ranks ? ranks.length : this.steps.nodes;
     const down = upright ? seats.across : Math.ceil(nodes / across);
     let [wide, high] = [(width - 20) / across - 12, (height - 20) / down - 16];
     if (seats.kind === 'ring') {
       wide = Math.min(width / (width < 600 ? 4.5 : 6.4), nodes <= 4 ? 230 : nodes <= 8 ? 160 : 92);
       high = Math.min(height / (nodes <= 4 ? 3.4 : nodes <= 8 ? 5.3 : 7), 124);
-    } else if (!upright) high *= seats.kind === 'rows' ? 0.55 : 0.75;
+    } else if (!upright && !ranks) high *= seats.kind === 'rows' ? 0.55 : 0.75;
     if (upright) wide -= 40;
-    if (this.steps.cells?.rows === 1) high = Math.min(high, wide * 0.42 + 20);
+    if (this.steps.cells?.rows === 1 && !this.isBuffers) high = Math.min(high, wide * 0.42 + 20);
     Object.assign(this, {
       upright,
-      wide: Math.min(wide, 230),
-      high: Math.max(14, Math.min(high, 150)),
+      wide: Math.min(wide, this.isBuffers ? 420 : 230),
+      high: Math.max(14, Math.min(high, this.isBuffers ? 200 : 150)),
     });
     const pad = seats.kind === 'ring' ? [this.wide / 2 + 14, this.high / 2 + 10] : [10, 10];
     this.at = Array.from({ length: nodes }, (_, k) => {
@@ -52,14 +64,19 @@ export class Stage {
     Object.assign(this, { g, colours: this.state.theme.colours, hot: [] });
     g.fillStyle = this.colours.background;
     g.fillRect(0, 0, this.width, this.height);
+    if (this.ranks) {
+      this.ranks.forEach((rank, k) => this.#card(rank, this.at[k], true));
+      return;
+    }
     g.lineCap = 'round';
     this.#boxes();
+    this.path = this.state.critical ? steps.critical() : null;
     const moves = steps.isBefore ? [] : steps.movesOf(steps.now);
     const between = moves.filter((k) => steps.moves.source[k] !== steps.moves.target[k]);
     this.crowded = between.length > MANY || steps.table.noun !== 'rank';
     between.forEach((move) => this.#arrow(move));
     const busy = new Set(moves.flatMap((k) => [steps.moves.source[k], steps.moves.target[k]]));
-    for (let node = 0; node < steps.nodes; node++) this.#card(node, busy.has(node));
+    for (let node = 0; node < steps.nodes; node++) this.#card(node, this.at[node], busy.has(node));
     between.forEach((move) => this.#token(move));
     g.globalAlpha = 1;
   }
@@ -97,53 +114,18 @@ export class Stage {
   /** How strongly a move is drawn: 0 hardly, 1 as all others, 2 as one that stands out. */
   #weight(move) {
     const { source, target } = this.steps.moves;
-    const pick = this.hovered ?? this.rank;
-    if (this.chunk !== null && !this.steps.columnsOf(move).includes(this.chunk)) return 0;
+    const { chunk } = this.choice;
+    const pick = this.choice.hovered ?? this.choice.rank;
+    if (chunk !== null && !this.steps.columnsOf(move).includes(chunk)) return 0;
     if (pick !== null) return source[move] === pick || target[move] === pick ? 2 : 0;
-    if (!this.crowded || this.chunk !== null) return 1;
+    if (!this.crowded || chunk !== null) return 1;
     const { noun, leads } = this.steps.table;
     return (noun === 'rank' ? leads.includes(source[move]) : source[move] === 0) ? 2 : 0.5;
   }
 
   curve(move) {
     const { source, target } = this.steps.moves;
-    const [a, b] = [this.at[source[move]], this.at[target[move]]];
-    const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
-    const middle = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
-    if (this.steps.table.seats.kind !== 'ring' && Math.abs(dy) < 1) return this.#bow(a, b, dx);
-    let control = [middle[0] - dy * 0.14, middle[1] + dx * 0.14];
-    if (this.steps.table.seats.kind === 'ring') {
-      const [cx, cy] = [this.width / 2, this.height / 2];
-      const pull = Math.hypot(dx, dy) > 0.45 * Math.min(cx, cy) ? 0.26 : 0.05;
-      control = [
-        middle[0] * (1 - pull) + cx * pull - dy * 0.07,
-        middle[1] * (1 - pull) + cy * pull + dx * 0.07,
-      ];
-    } else if (Math.abs(dx) < 1)
-      control = [a[0] + Math.sign(dy) * (this.wide / 2 + Math.abs(dy) * 0.1), middle[1]];
-    const cut = (p) => {
-      const [x, y] = [control[0] - p[0], control[1] - p[1]];
-      const part = Math.min(
-        (this.wide / 2 + 4) / Math.abs(x || 1e-9),
-        (this.high / 2 + 4) / Math.abs(y || 1e-9),
-        0.85,
-      );
-      return [p[0] + x * part, p[1] + y * part];
-    };
-    return [cut(a), control, cut(b)];
-  }
-
-  /** A curve between cards of one row: above them to the right, below them to the left. */
-  #bow(a, b, dx) {
-    const way = Math.sign(dx);
-    const edge = a[1] - way * (this.high / 2 + 3);
-    const rise = Math.min(Math.abs(dx) * 0.3, this.high * 1.1) + 8;
-    const [from, to] = [a[0] + way * this.wide * 0.2, b[0] - way * this.wide * 0.2];
-    return [
-      [from, edge],
-      [(from + to) / 2, edge - way * rise],
-      [to, edge],
-    ];
+    return curveOf(this, source[move], target[move]);
   }
 
   #arrow(move) {
@@ -153,7 +135,8 @@ export class Stage {
     const [from, control, to] = this.curve(move);
     const columns = steps.columnsOf(move);
     const isOver = steps.progress(move) >= 1;
-    const isBad = this.marks?.moves.has(move);
+    const isBad = this.marks.moves.has(move);
+    if (this.path?.moves.has(move)) this.#stroke(from, control, to, colours.critical, 7);
     g.globalAlpha = (weight === 0 ? 0.07 : weight === 0.5 ? 0.22 : 0.95) * (isOver ? 0.45 : 1);
     g.strokeStyle = g.fillStyle = isBad
       ? colours.bad
@@ -166,10 +149,7 @@ export class Stage {
       steps.table.noun === 'rank' ? 0 : (3 * bytes[move]) / Math.max(1, this.#most(move));
     g.lineWidth = (weight >= 1 ? 2.2 : 1) + load;
     g.setLineDash(kind[move] & RDMA && weight >= 1 ? [6, 4] : []);
-    g.beginPath();
-    g.moveTo(...from);
-    g.quadraticCurveTo(...control, ...to);
-    g.stroke();
+    this.#stroke(from, control, to, g.strokeStyle, g.lineWidth);
     g.setLineDash([]);
     if (weight >= 1) {
       const turn = Math.atan2(to[1] - control[1], to[0] - control[0]);
@@ -181,6 +161,15 @@ export class Stage {
     }
     g.globalAlpha = 1;
     this.hot.push({ kind: 'move', move, curve: [from, control, to] });
+  }
+
+  #stroke(from, control, to, colour, width) {
+    const { g } = this;
+    [g.strokeStyle, g.lineWidth] = [colour, width];
+    g.beginPath();
+    g.moveTo(...from);
+    g.quadraticCurveTo(...control, ...to);
+    g.stroke();
   }
 
   /** The most bytes that a move of the same step has. */
@@ -213,7 +202,7 @@ export class Stage {
     g.stroke();
     const adds = steps.moves.kind[move] & REDUCE;
     if (!columns.length) {
-      g.fillStyle = adds ? '#7b5ea7' : '#0b7a55';
+      g.fillStyle = adds ? ADDS : MOVES;
       g.fillRect(x - wide / 2, y - high / 2, wide, high);
     }
     columns.forEach((column, k) => {
@@ -236,7 +225,7 @@ export class Stage {
 
   #letter(text, column, x, y, size) {
     const { g } = this;
-    g.fillStyle = DARK_INKS.has(column % 16) ? '#fff' : '#111';
+    g.fillStyle = inkOn(column);
     g.font = fontOf(size);
     g.textAlign = 'center';
     g.fillText(text, x, y);
@@ -244,15 +233,17 @@ export class Stage {
 
   // ---- cards ----
 
-  #card(node, isBusy) {
+  #card(node, at, isBusy) {
     const { g, colours, steps, wide, high } = this;
-    const [x, y] = [this.at[node][0] - wide / 2, this.at[node][1] - high / 2];
-    const isBad = this.marks?.nodes.has(node);
+    const [x, y] = [at[0] - wide / 2, at[1] - high / 2];
+    const noun = this.ranks ? 'rank' : steps.table.noun;
+    const isBad = noun === steps.table.noun && this.marks.nodes.has(node);
+    const isChosen = this.choice.rank === node;
     this.#round(x, y, wide, high, 6);
     g.fillStyle = colours.panel;
     g.fill();
-    g.strokeStyle = isBad ? colours.bad : this.rank === node ? colours.accent : colours.line;
-    g.lineWidth = isBad ? 3 : this.rank === node ? 2.6 : 1;
+    g.strokeStyle = isBad ? colours.bad : isChosen ? colours.accent : colours.line;
+    g.lineWidth = isBad ? 3 : isChosen ? 2.6 : 1;
     g.setLineDash(isBusy || isBad ? [] : [3, 3]);
     g.stroke();
     g.setLineDash([]);
@@ -262,15 +253,21 @@ export class Stage {
       g.fillStyle = isBad ? colours.bad : colours.text;
       g.font = fontOf(wide < 60 ? 10 : 12);
       g.textAlign = 'left';
-      const name =
-        wide < 78
-          ? steps.table.names[node]
-          : t(`node_${steps.table.noun}`, { name: steps.table.names[node] });
-      g.fillText(isBad ? `✗ ${name}` : name, x + 6, y + 13);
+      const name = noun === steps.table.noun ? steps.table.names[node] : String(node);
+      g.fillText(
+        (isBad ? '✗ ' : '') + (wide < 78 ? name : t(`node_${noun}`, { name })),
+        x + 6,
+        y + 13,
+      );
     }
     const pad = wide < 60 ? 3 : 6;
     const box = [x + pad, y + top, wide - 2 * pad, high - top - pad];
-    if (steps.cells) this.#cells(node, ...box);
+    if (this.path?.nodes.has(node)) {
+      g.fillStyle = colours.critical;
+      g.fillRect(x + 3, y + high - 3, (wide - 6) * this.path.nodes.get(node), 3);
+    }
+    if (this.isBuffers) this.hot.push(...this.buffers.draw(g, node, box, this.marks.memory));
+    else if (steps.cells) this.#cells(node, ...box);
     else this.#share(node, ...box);
   }
 
@@ -286,15 +283,16 @@ export class Stage {
   }
 
   /** The devices of a server on a circle, and what moves between them. */
-  #inside({ inside, ending }, x, y, width, height) {
+  #inside(step, x, y, width, height) {
     const { g, colours, steps } = this;
+    const { inside } = step;
     const { devices } = steps.table;
     const at = (k) => [
       x + width * (0.5 + 0.4 * Math.sin((2 * Math.PI * k) / devices)),
       y + height * (0.5 - 0.4 * Math.cos((2 * Math.PI * k) / devices)),
     ];
     const part = steps.isOver ? 1 : steps.place % 1;
-    g.strokeStyle = ending.includes('adds') ? '#7b5ea7' : '#0b7a55';
+    g.strokeStyle = inkOfStep(step);
     g.lineWidth = 1.2;
     for (const [source, target] of inside) {
       if (inside.length > MANY && source) continue; // the first device stands for the others
@@ -320,7 +318,7 @@ export class Stage {
       const left = x + column * wide;
       const found = count(cells, now, column);
       const isWhole = found === cells.rows;
-      g.globalAlpha = this.chunk === null || this.chunk === column ? 1 : 0.13;
+      g.globalAlpha = (this.choice.chunk ?? column) === column ? 1 : 0.13;
       g.fillStyle = colours.faint;
       g.fillRect(left, y, wide - gap, height);
       g.fillStyle = inkOf(column);
@@ -350,28 +348,28 @@ export class Stage {
     }
   }
 
-  /** What lies at a point: a cell, a card, or a move; null for nothing. */
-  hit(x, y) {
+  /** What lies at a point: bytes, a cell, a card, or a move; null for nothing. */
+  hit({ x, y }) {
     const inside = (h) => x >= h.x && x <= h.x + h.wide && y >= h.y && y <= h.y + h.high;
-    for (const kind of ['cell', 'card']) {
+    for (const kind of ['bytes', 'cell', 'card']) {
       const found = this.hot.find((h) => h.kind === kind && inside(h));
       if (found) return found;
     }
     let [best, near] = [null, 8];
     for (const h of this.hot) {
-      if (h.kind !== 'move') continue;
-      for (let part = 0.05; part < 1; part += 0.06) {
-        const [px, py] = pointOf(h.curve, part);
-        const far = Math.hypot(px - x, py - y);
-        if (far < near) [best, near] = [h, far];
-      }
+      const far = h.kind === 'move' ? farFrom(h.curve, x, y) : Infinity;
+      if (far < near) [best, near] = [h, far];
     }
     return best;
   }
 }
 
-/** The point of a curve at a part of its way. */
-export function pointOf([a, c, b], part) {
-  const rest = 1 - part;
-  return [0, 1].map((k) => rest * rest * a[k] + 2 * rest * part * c[k] + part * part * b[k]);
+/** Seats in rows, as many across as down. */
+function gridOf(count) {
+  const across = Math.ceil(Math.sqrt(count));
+  const down = Math.ceil(count / across);
+  const places = Array.from({ length: count }, (_, k) => k);
+  const x = places.map((k) => ((k % across) + 0.5) / across);
+  const y = places.map((k) => (Math.floor(k / across) + 0.5) / down);
+  return { kind: 'grid', across, x, y, boxes: [] };
 }

@@ -21,13 +21,12 @@ export class State {
     this.criticalStep = -1;
     this.found = null;
     /** 'picture' or 'lanes': the view that is open. */
-    this.mode = scenes.length > 1 ? 'lanes' : 'picture';
-    this.tab = 'task';
+    this.mode = 'picture';
     this.scroll = 0;
     this.listeners = new Map();
   }
 
-  /** Call `listener` after changes of a kind: view, rows, selection, cursor, found, tab, look, mode. */
+  /** Call `listener` after changes of a kind: view, rows, selection, cursor, found, look, mode, picture. */
   on(kinds, listener) {
     for (const kind of kinds.split(' ')) {
       this.listeners.set(kind, [...(this.listeners.get(kind) ?? []), listener]);
@@ -64,7 +63,7 @@ export class State {
     this.depth = 1;
     if (!keepStep) this.criticalStep = -1;
     const { bars } = scene;
-    this.cursor = Math.max(bars.end_us[bar], bars.effect_us[bar]) + scene.shift;
+    this.cursor = scene.endOf(bar);
     if (reveal) {
       this.rows.uncover(scene, bars.lane[bar]);
       this.view.reveal(bars.start_us[bar] + scene.shift, bars.end_us[bar] + scene.shift);
@@ -112,9 +111,14 @@ export class State {
     this.changed('mode');
   }
 
-  openTab(name) {
-    this.tab = name;
-    this.changed('tab');
+  toggleMode() {
+    this.setMode(this.mode === 'lanes' ? 'picture' : 'lanes');
+  }
+
+  /** Select a task in the lanes. */
+  goToTask(scene, bar) {
+    this.setMode('lanes');
+    if (bar >= 0) this.select(scene, bar);
   }
 
   /** Move the second schedule so that what lies at `second` there lies at `first` here. */

@@ -1,6 +1,7 @@
 /** The steps of a schedule and where in them the picture is: at a share of a step, or at a time. */
 
 import { firstAbove } from './scene.js';
+import { t } from './words.js';
 
 export const READ = 1;
 export const REDUCE = 2;
@@ -28,11 +29,12 @@ export class Steps {
   /** The step that is shown, from 1 on; 0 where there is none. */
   get now() {
     if (!this.byTime) return Math.min(this.count, Math.floor(this.at) + 1);
-    let found = Math.min(1, this.count);
-    this.list.forEach(({ begin }, k) => {
-      if (begin <= this.at) found = k + 1;
-    });
-    return found;
+    return Math.max(this.#numberAt(this.at), Math.min(1, this.count));
+  }
+
+  /** The last step that has begun at a moment; 0 before the first. */
+  #numberAt(time) {
+    return this.list.reduce((found, { begin }, k) => (begin <= time ? k + 1 : found), 0);
   }
 
   get end() {
@@ -49,14 +51,20 @@ export class Steps {
 
   /** The place in steps, whatever the scale. */
   get place() {
-    if (!this.byTime) return this.at;
-    const { begin, end } = this.list[this.now - 1] ?? { begin: 0, end: 1 };
-    return this.now - 1 + Math.max(0, Math.min(1, (this.at - begin) / (end - begin || 1)));
+    return this.byTime ? this.placeOf(this.at) : this.at;
   }
 
   /** The moment in microseconds. */
   get time() {
     return this.byTime ? this.at : this.timeOf(this.at);
+  }
+
+  /** The place in steps at a moment. */
+  placeOf(time) {
+    const number = this.#numberAt(time);
+    if (!number) return 0;
+    const { begin, end } = this.list[number - 1];
+    return number - 1 + Math.min(1, (time - begin) / (end - begin || 1));
   }
 
   timeOf(place) {
@@ -66,16 +74,8 @@ export class Steps {
     return place <= 0 ? 0 : begin + (end - begin) * (place - number + 1);
   }
 
-  /** Go to a place in steps. */
-  go(place) {
-    const kept = Math.max(0, Math.min(this.count, place));
-    this.at = this.byTime ? this.timeOf(kept) : kept;
-  }
-
-  setScale(byTime) {
-    const { place } = this;
-    this.byTime = byTime;
-    this.go(place);
+  set(at, byTime) {
+    Object.assign(this, { at: Math.max(0, Math.min(at, byTime ? Infinity : this.count)), byTime });
   }
 
   movesOf(number) {
@@ -83,6 +83,40 @@ export class Steps {
     const first = firstAbove(step, number - 1, 0, step.length);
     const stop = firstAbove(step, number, first, step.length);
     return Array.from({ length: stop - first }, (_, k) => first + k);
+  }
+
+  stepOf(bar) {
+    return this.scene.steps.ofBar[bar];
+  }
+
+  /** The move that a task is part of; undefined for none. */
+  moveOf(bar) {
+    const { ofBar, nodeOf } = this.scene.steps;
+    const { src_rank, dst_rank } = this.scene.bars;
+    const [from, to] = [nodeOf(src_rank[bar]), nodeOf(dst_rank[bar])];
+    const { source, target } = this.moves;
+    return this.movesOf(ofBar[bar]).find((k) => source[k] === from && target[k] === to);
+  }
+
+  /** The first task of a move. */
+  barOf(move) {
+    const { ofBar } = this.scene.steps;
+    return ofBar.findIndex((step, k) => step === this.moves.step[move] && this.moveOf(k) === move);
+  }
+
+  /** The moves and nodes of this step that are on the critical path, nodes with their time on it. */
+  critical() {
+    const { scene, now } = this;
+    const { bar, begin_us, end_us } = scene.critical;
+    const { begin, end } = this.list[now - 1] ?? { begin: 0, end: 0 };
+    const [moves, nodes] = [new Set(), new Map()];
+    for (let k = firstAbove(end_us, begin, 0, bar.length); begin_us[k] < end; k++) {
+      const node = scene.steps.nodeOf(scene.rankOf(bar[k]));
+      const time = Math.min(end, end_us[k]) - Math.max(begin, begin_us[k]);
+      nodes.set(node, (nodes.get(node) ?? 0) + time / (end - begin));
+      if (scene.steps.ofBar[bar[k]] === now) moves.add(this.moveOf(bar[k]));
+    }
+    return { moves, nodes };
   }
 
   /** How far a move is: below 0 before it begins, 1 when it has arrived. */
@@ -122,6 +156,23 @@ export class Steps {
     let fresh = now & ~cells.holds[done - 1][rank];
     for (const k of this.movesOf(done)) if (moves.target[k] === rank) fresh |= cells.parts[k];
     return { now, fresh: fresh & now };
+  }
+
+  /** The parts that are where they shall be in the end, of all of them. */
+  arrived() {
+    const { cells } = this;
+    if (!cells) return { all: 0, text: '' };
+    let [have, all] = [0, 0];
+    cells.wanted.forEach((wanted, rank) => {
+      const { now } = this.held(rank);
+      for (let column = 0; column < cells.columns; column++) {
+        const need = count(cells, wanted, column);
+        const has = count(cells, wanted & now, column);
+        all += cells.reduces ? need > 0 : need;
+        have += cells.reduces ? need > 0 && has === need : has;
+      }
+    });
+    return { all, text: t(cells.reduces ? 'sums_arrived' : 'blocks_arrived', { have, all }) };
   }
 
   /** The part of all that a node gets that has come. */

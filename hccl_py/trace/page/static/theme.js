@@ -1,30 +1,9 @@
 /** Light and dark: the style sheet has the colours, canvases read them from there. */
 
 const NAMES = [
-  'background',
-  'panel',
-  'line',
-  'faint',
-  'text',
-  'muted',
-  'accent',
-  'critical',
-  'found',
-  'cursor',
-  'copy',
-  'transfer',
-  'reduce',
-  'compute',
-  'wait',
-  'wait-line',
-  'post',
-  'stuck',
-  'on-bar',
-  'on-wait',
-  'phase-a',
-  'phase-b',
-  'undefined',
-  'bad',
+  ...['background', 'panel', 'line', 'faint', 'text', 'muted', 'accent', 'critical', 'found'],
+  ...['cursor', 'copy', 'transfer', 'reduce', 'compute', 'wait', 'wait-line', 'post', 'stuck'],
+  ...['on-bar', 'on-wait', 'phase-a', 'phase-b', 'undefined', 'bad'],
 ];
 
 export class Theme {
@@ -58,14 +37,6 @@ export class Theme {
     this.hatch = hatched(this.colours['wait'], this.colours['wait-line']);
     this.stuckHatch = hatched(this.colours['stuck'], this.colours['background']);
     this.listeners.forEach((listener) => listener());
-  }
-
-  /** The colour of data that comes from a rank: neighbours differ in hue, rounds in lightness. */
-  ofRank(rank) {
-    const hues = [212, 28, 158, 325, 48, 190, 265, 95, 5, 235];
-    const round = Math.floor(rank / hues.length) % 3;
-    const light = (this.name === 'dark' ? [56, 42, 68] : [62, 48, 76])[round];
-    return `hsl(${hues[rank % hues.length]} 58% ${light}%)`;
   }
 }
 

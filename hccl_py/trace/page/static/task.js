@@ -1,61 +1,44 @@
-/** The view of the selected task: what it does, when, with which memory, and what it hangs on. */
+/** The selected task: what it does, when, with which memory, and what it hangs on. */
 
 import { POST, STUCK, WAIT } from './scene.js';
+import { LETTERS } from './mark.js';
 import { arrowsOf } from './arrows.js';
-import { bufferAt, nameOf, notifyOf, rangeOf, textAt } from './describe.js';
+import { bufferAt, nameOf, notifyOf, placeOf, rangeOf, textAt } from './describe.js';
+import { button, facts, h } from './dom.js';
 import { formatBytes, formatChange, formatRate, formatTime } from './format.js';
-import { h } from './dom.js';
 import { phaseName } from './phase_rows.js';
 import { t } from './words.js';
-import { LETTERS } from './mark.js';
 
 export class TaskView {
   constructor(state) {
-    this.name = 'task';
     this.state = state;
-    this.element = h('div', { class: 'task' });
   }
 
-  draw() {
+  build() {
     const { selected } = this.state;
-    if (!selected) {
-      this.element.replaceChildren(h('p', { class: 'empty' }, t('none_selected')));
-      return;
-    }
+    if (!selected) return [];
     const { scene, bar } = selected;
-    this.element.replaceChildren(
-      h('div', { class: 'column' }, this.#title(scene, bar), table(this.#what(scene, bar))),
-      h('div', { class: 'column' }, table(this.#data(scene, bar))),
-      h('div', { class: 'column' }, this.#chain(scene, bar)),
-    );
+    const rows = [...this.#what(scene, bar), ...this.#data(scene, bar)];
+    return [this.#title(scene, bar), facts(rows), ...this.#chain(scene)];
   }
 
   #title(scene, bar) {
-    const c = scene.classOf[bar];
     const names = ['copy', 'transfer', 'reduce', 'compute', 'wait', 'post', 'stuck'];
-    return h(
-      'h2',
-      {},
-      h('span', { class: `swatch ${names[c]}` }),
-      scene.kindName(bar),
-      notifyOf(scene, bar) && ` ${notifyOf(scene, bar)}`,
-    );
+    const name = names[scene.classOf[bar]];
+    const notify = notifyOf(scene, bar);
+    const kind = scene.kindName(bar);
+    return h('h2', {}, h('span', { class: `swatch ${name}` }), kind, notify && ` ${notify}`);
   }
 
   #what(scene, bar) {
     const { bars } = scene;
     const lane = bars.lane[bar];
-    const count = scene.tasksOf(lane);
-    const rows = [
-      [
-        t('where'),
-        t('place', {
-          lane: `${t('rank', { rank: scene.rankOf(bar) })} ${scene.laneName(lane)}`,
-          number: bars.number[bar],
-          count,
-        }),
-      ],
-    ];
+    const place = {
+      lane: placeOf(scene, bar),
+      number: bars.number[bar],
+      count: scene.tasksOf(lane),
+    };
+    const rows = [[t('where'), t('place', place)]];
     rows.push([t('time'), this.#time(scene, bar)]);
     rows.push(...this.#elsewhere(scene, bar));
     if (scene.classOf[bar] === WAIT || scene.classOf[bar] === STUCK)
@@ -123,16 +106,8 @@ export class TaskView {
   /** A button that goes to a task. */
   #link(scene, bar) {
     if (bar < 0) return h('strong', { class: 'bad' }, t('nobody'));
-    return h(
-      'button',
-      {
-        class: 'link',
-        type: 'button',
-        title: t('go_to'),
-        onclick: () => this.state.select(scene, bar),
-      },
-      nameOf(scene, bar),
-    );
+    const go = () => this.state.select(scene, bar);
+    return button(nameOf(scene, bar), go, { class: 'link', title: t('go_to') });
   }
 
   #data(scene, bar) {
@@ -164,35 +139,14 @@ export class TaskView {
   #chain(scene) {
     const arrows = arrowsOf(this.state);
     const { depth } = this.state;
-    const button = (word, by) =>
-      h(
-        'button',
-        {
-          type: 'button',
-          onclick: () => this.state.extend(by),
-        },
-        t(word),
-      );
-    const rows = arrows
-      .slice(0, 60)
-      .map(({ post, wait }) =>
-        h(
-          'li',
-          {},
-          this.#link(scene, post),
-          ` ${notifyOf(scene, post)} → `,
-          this.#link(scene, wait),
-        ),
-      );
+    const step = (word, by) => button(t(word), () => this.state.extend(by));
+    const rows = arrows.slice(0, 60).map(({ post, wait }) => {
+      const notify = ` ${notifyOf(scene, post)} → `;
+      return h('li', {}, this.#link(scene, post), notify, this.#link(scene, wait));
+    });
     return [
-      h(
-        'h3',
-        {},
-        t('chain'),
-        ' ',
-        h('span', { class: 'muted' }, t('chain_state', { arrows: arrows.length, depth })),
-      ),
-      h('div', { class: 'buttons' }, button('extend', 1), depth > 1 ? button('shorten', -1) : null),
+      h('h3', {}, t('chain'), ` ${t('chain_state', { arrows: arrows.length, depth })}`),
+      h('div', { class: 'buttons' }, step('extend', 1), depth > 1 && step('shorten', -1)),
       h('ul', { class: 'chain' }, rows),
     ];
   }
@@ -201,13 +155,4 @@ export class TaskView {
 function memory(scene, rank, buffer, offset, size) {
   if (buffer < 0 || !bufferAt(scene, buffer)) return '–';
   return rangeOf(scene, rank, buffer, offset, offset + size);
-}
-
-/** Names and values below each other. */
-export function table(rows) {
-  return h(
-    'dl',
-    {},
-    rows.map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]),
-  );
 }

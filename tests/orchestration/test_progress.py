@@ -1,0 +1,52 @@
+"""Code of an author that works and records nothing ends, and the error names its line."""
+
+from __future__ import annotations
+
+import pytest
+
+import hccl_py as hccl
+from hccl_py.errors import OrchestrationError
+from hccl_py.orchestration import progress
+from hccl_py.plugins.executor import BaseExecutor, OpParam, RankView
+from hccl_py.plugins.resources import ResourceRequest
+
+CALL = hccl.OpParam("all_gather", 16, hccl.DataType.FP32)
+
+
+class Spins(BaseExecutor):
+    """Turns in a loop for ever, in spite of `except Exception`."""
+
+    op = "all_gather"
+    algorithm = "spins"
+
+    def suits(self, op: OpParam, topology: hccl.Topology) -> bool:
+        return True
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        return ResourceRequest()
+
+    def orchestrate(self, op: OpParam, rank: hccl.Rank) -> None:
+        turns = 0
+        while True:
+            try:
+                turns += 1
+            except Exception:
+                turns = 0
+
+
+def test_a_loop_that_records_nothing_ends_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LONGEST_S", 0.2)
+    monkeypatch.setattr(progress, "LEAST_WORK_S", 0.1)
+    with pytest.raises(OrchestrationError, match="recorded nothing") as caught:
+        hccl.record(Spins(), CALL, hccl.topology_of(ranks=2))
+    assert "test_progress.py:" in caught.value.line
+    assert caught.value.ranks == (0, 1)
+
+
+def test_nothing_is_raised_where_something_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LONGEST_S", 0.0)
+    monkeypatch.setattr(progress, "LEAST_WORK_S", 0.0)
+    monkeypatch.setattr(progress, "_LOOK_S", 0.001)
+    counts = iter(range(1 << 30))
+    with progress.watched(lambda: next(counts)):
+        assert sum(range(1 << 20)) == (1 << 19) * ((1 << 20) - 1)
