@@ -84,20 +84,11 @@ DEFECTS = {
     "RuntimeError",
     "TypeError",
 }
-HEADINGS = {
-    "AdvicePart",
-    "Check",
-    "Fact",
-    "FileKind",
-    "add_column",
-    "say",
-    "show",
-    "table",
-    "_table",
-}
+TABLES = {"table", "_table"}
+HEADINGS = TABLES | {"AdvicePart", "Check", "Fact", "add_column", "say", "show"}
 NAMED = {"ARGUMENTS", "JOINTS", "OWN_OPTIONS", "PANELS"}
-"""Calls whose texts nobody reads, errors of a programmer, calls that show one word as well, and
-constants of words.
+"""Calls whose texts nobody reads, errors of a programmer, calls that show words alone, all of
+their texts or the first, and constants of words.
 """
 
 
@@ -174,14 +165,19 @@ class Messages(ast.NodeVisitor):
             self.visit(node.args[0])
             return
         if name in HEADINGS:
-            for argument in (
-                *node.args,
-                *(k.value for k in node.keywords if k.arg in ("noun", "parts", "left")),
-            ):
-                for leaf in getattr(argument, "elts", [argument]):
-                    if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str):
-                        self.take(leaf, heading=True)
-        self.generic_visit(node)
+            for argument in node.args if name in TABLES else node.args[:1]:
+                self.take_headings(argument)
+        for keyword in node.keywords:
+            if keyword.arg in ("noun", "parts", "left"):
+                self.take_headings(keyword.value)
+        for child in (node.func, *node.args, *(k.value for k in node.keywords if k.arg != "style")):
+            self.visit(child)
+
+    def take_headings(self, node: ast.expr) -> None:
+        """Take a text, or those of a list, even of one word."""
+        for leaf in getattr(node, "elts", [node]):
+            if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str):
+                self.take(leaf, heading=True)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         """Take a text."""

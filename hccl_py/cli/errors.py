@@ -63,14 +63,18 @@ def status_of(command: Callable[[], object], *, debug: bool = False, as_json: bo
 
 def say_error(message: str, hint: str = "") -> None:
     """Write an error in the form that all errors have."""
-    sys.stderr.write(translated(f"error: {message}\n"))
+    _write_line(f"error: {message}")
     if hint:
-        sys.stderr.write(translated(f"hint: {hint}\n"))
+        _write_line(f"hint: {hint}")
 
 
 def say_warning(message: str) -> None:
     """Write a warning in the form that all warnings have."""
-    sys.stderr.write(translated(f"warning: {message}\n"))
+    _write_line(f"warning: {message}")
+
+
+def _write_line(text: str) -> None:
+    sys.stderr.write(translated(text) + "\n")
 
 
 def say_problems(problems: Iterable[PluginError]) -> None:

@@ -226,9 +226,8 @@ class Bar:
         elif self._notices:
             self._next = now + NOTICE_S
             of = "" if total is None else f" of {total}"
-            sys.stderr.write(
-                translated(f"{self._title}: {done}{of} after {now - self._began:.0f} s\n")
-            )
+            said = translated(f"{self._title}: {done}{of} after {now - self._began:.0f} s")
+            sys.stderr.write(f"{said}\n")
 
     def __enter__(self) -> Bar:
         return self
