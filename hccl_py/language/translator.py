@@ -4,7 +4,8 @@ A sentence is compared with all messages: one fits if its literal texts stand in
 their order. Values are sentences themselves as often as not, so they are translated, too. Reports
 put sentences together with commas, colons and semicolons, so a sentence may also be cut there. Of
 all these readings the one counts that leaves the fewest English words, then the one with the most
-literal text.
+literal text. A message does not count where its values hold much English themselves: a sentence
+that no message made stays as it is.
 """
 
 from __future__ import annotations
@@ -37,12 +38,20 @@ class Message(NamedTuple):
     names: list[str]
     said: str
     letters: int
+    words: int
+    """English words of the literal texts."""
 
     @staticmethod
     def of(message: str, said: str) -> Message:
         """Take a message apart."""
         texts, names = pieces(message)
-        return Message(texts, names, said, sum(map(str.isalpha, "".join(texts))))
+        literal = " \0 ".join(texts)
+        return Message(texts, names, said, sum(map(str.isalpha, literal)), _left(literal))
+
+    @property
+    def is_mark(self) -> bool:
+        """True if this is a mark before any sentence: `error: `."""
+        return len(self.names) == 1 and self.texts[0].endswith(": ") and not self.texts[1]
 
     def values(self, text: str) -> list[str] | None:
         """Return the values with which this message makes a text; None where it cannot."""
@@ -123,7 +132,9 @@ class Translator:
             if number == _MOST_READINGS:
                 break
             said = message.filled([self._value(value, depth) for value in values])
-            yield Reading(_left(said), -message.letters, said)
+            left = _left(said)
+            if left * 2 <= message.words or message.is_mark:
+                yield Reading(left, -message.letters, said)
         yield from self._cut(text, depth)
 
     def _said(self, text: str) -> str | None:
