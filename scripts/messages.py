@@ -54,6 +54,9 @@ MORE: dict[str, tuple[Text, ...]] = {
     "cli": (
         "Usage: {command}",
         "Commands",
+        "{heading}:",
+        "required",
+        "default: {value}",
         "Invalid value for {option}: {why}",
         "Missing argument {name}",
         "Missing option {name}",

@@ -34,7 +34,7 @@ def _spoken(formatter: Any) -> Any:
             self.write("\n".join(lines) + "\n")
 
         def write_heading(self, heading: str) -> None:
-            super().write_heading(translated(heading))
+            self.write(f"{'':{self.current_indent}}{translated(heading + ':')}\n")
 
         def write_text(self, text: str) -> None:
             indent = " " * self.current_indent
@@ -65,4 +65,5 @@ def _spoken(formatter: Any) -> Any:
 def _of_option(text: str) -> str:
     """Return the help of an option, with what typer adds in brackets."""
     said, bracket, more = " ".join(text.split("\n")).partition("  [")
-    return translated(said) + bracket + more.replace("default: ", translated("default: "))
+    notes = "; ".join(map(translated, more.removesuffix("]").split("; ")))
+    return translated(said) + bracket + notes + "]" * bool(bracket)

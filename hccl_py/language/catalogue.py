@@ -60,12 +60,13 @@ def pieces(message: str) -> tuple[list[str], list[str]]:
 
 
 def words(text: str) -> Iterator[str]:
-    """Yield the English words of a text: none of code, names, units or quoted values."""
+    """Yield the English words of a text: none of code, names, quoted values, units, or
+    HCCL's words that stay."""
     for match in _WORD.finditer(_CODE.sub(" ", text)):
-        if match[0] not in _UNITS:
+        if match[0] not in _KEPT:
             yield match[0]
 
 
 _CODE = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|\b\S*[/_=<>\\]\S*")
 _WORD = re.compile(r"(?<![\w.:\-#])(?:[A-Z]?[a-z]+|[aA])(?:'s|-[a-z]+)*(?![\w(\-]|\.\w|:\d)")
-_UNITS = {"us", "ms", "s", "x"}
+_KEPT = {"us", "ms", "s", "x", "rank", "notify"}

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from hccl_py.language.catalogue import pieces, read_catalogues, words
 
-JOINTS = (". ", "; ", ": ", ", ", " and ", " or ", " (")
+JOINTS = (". ", "; ", ": ", ", ", " and ", " or ", " (", ") ", "  ", ")", ".")
 """The texts between parts of a sentence, those first at which it is cut first."""
 
 _MOST_READINGS = 8
@@ -49,6 +49,11 @@ class Message(NamedTuple):
         return Message(texts, names, said, sum(map(str.isalpha, literal)), _left(literal))
 
     @property
+    def is_counted(self) -> bool:
+        """True if this is a number of things: `3 tasks`."""
+        return self.names[:1] == ["count"] and not self.texts[0]
+
+    @property
     def is_mark(self) -> bool:
         """True if this is a mark before any sentence: `error: `."""
         return len(self.names) == 1 and self.texts[0].endswith(": ") and not self.texts[1]
@@ -66,7 +71,8 @@ class Message(NamedTuple):
                 return None
             found.append(text[at:begin])
             at = begin + len(literal)
-        return [*found, text[at:end]]
+        found.append(text[at:end])
+        return None if self.is_counted and not found[0][:1].isdigit() else found
 
     def filled(self, values: list[str]) -> str:
         """Return the translation with values."""
@@ -131,10 +137,14 @@ class Translator:
         for number, (message, values) in enumerate(self._fitting(text)):
             if number == _MOST_READINGS:
                 break
-            said = message.filled([self._value(value, depth) for value in values])
-            left = _left(said)
-            if left * 2 <= message.words or message.is_mark:
-                yield Reading(left, -message.letters, said)
+            inner = [self._value(value, depth) for value in values]
+            if sum(map(_left, inner)) * 2 <= message.words or message.is_mark:
+                said = message.filled(inner)
+                yield Reading(_left(said), -message.letters, said)
+        if text.endswith(".") and text[:-1] not in ("", text):
+            bare = self._best(text[:-1], depth)
+            if bare.text != text[:-1]:
+                yield Reading(bare.left, bare.unsaid, bare.text + self._whole.get(".", "."))
         yield from self._cut(text, depth)
 
     def _said(self, text: str) -> str | None:
@@ -148,7 +158,7 @@ class Translator:
 
     def _value(self, value: str, depth: int) -> str:
         inner = value.strip(" ")
-        if not inner or inner[0] in "'\"`":
+        if not inner or (inner[0] in "'\"`" and inner.find(inner[0], 1) in (-1, len(inner) - 1)):
             return value
         whole = self._whole.get(value)
         if whole is not None:
@@ -168,7 +178,7 @@ class Translator:
 
     def _cut(self, text: str, depth: int) -> Iterator[Reading]:
         """Yield the readings of a text as two parts, cut at a joint."""
-        for joint in JOINTS:
+        for joint in JOINTS[:-2]:
             head, between, tail = text.partition(joint)
             if not between or not head:
                 continue
@@ -181,6 +191,8 @@ class Translator:
                 middle = self._whole.get(joint, joint)
                 if first.text.endswith(("。", "：", "；", "，")):
                     middle = middle.lstrip(".;:, ")
+                if joint == " (" and second.text.endswith(")"):
+                    second = second._replace(text=second.text[:-1] + self._whole.get(")", ")"))
                 said = first.text + middle + second.text
                 yield Reading(first.left + second.left, 0, said)
 
