@@ -291,7 +291,7 @@ def is_message(message: str) -> bool:
     """True if a text has words that people read."""
     texts, names = pieces(message)
     literal = "\0".join(texts)
-    if "{{" in message or re.search(r"[;{]\n|</|://", literal):
+    if "{{" in message or re.search(r"[;{]\n|<[a-z/]|://", literal):
         return False
     found = list(words(literal.replace("\0", " \0 ")))
     return bool(found) and (bool(names) or " " in literal.strip())
