@@ -185,7 +185,11 @@ class Messages(ast.NodeVisitor):
     def visit_Constant(self, node: ast.Constant) -> None:
         """Take a text."""
         if isinstance(node.value, str):
-            self.take(node)
+            if node.value.startswith("\n"):  # a table: the reasons of its rows
+                for reason in re.findall(r"leave (.+?)(?: if |$)", node.value, re.MULTILINE):
+                    self.found[escaped(reason)] = None
+            else:
+                self.take(node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         """Take a text with values, and the texts in these."""
