@@ -46,6 +46,10 @@ FINISHED: tuple[str, ...] = ()
 """Rooms of which every message has a translation."""
 
 MORE: dict[str, tuple[Text, ...]] = {
+    "base": tuple(
+        ("{count} " + noun, "{count} " + noun + "s")
+        for noun in ("core", "device", "element", "iteration", "server", "step", "superpod")
+    ),
     "verifier": (
         ("{count} error", "{count} errors"),
         ("{count} warning", "{count} warnings"),
@@ -55,6 +59,8 @@ MORE: dict[str, tuple[Text, ...]] = {
         "Usage: {command}",
         "Commands",
         "{heading}:",
+        "hardware",
+        "here",
         "required",
         "default: {value}",
         "Invalid value for {option}: {why}",
@@ -115,7 +121,7 @@ class Messages(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Take the help of a command, paragraph by paragraph."""
         if node.name == "command":
-            for part in (ast.get_docstring(node) or "").split("\n\n"):
+            for part in filter(None, (ast.get_docstring(node) or "").split("\n\n")):
                 self.found[escaped(" ".join(part.split()))] = None
         self.generic_visit(node)
 
@@ -252,11 +258,16 @@ def endings(node: ast.AST) -> list[str | ast.AST]:
 
 
 def template(parts: Iterable[str | ast.AST]) -> str:
-    """Return the message of parts; values have the last names of their expressions."""
+    """Return the message of parts; values have the last names of their expressions, and those that
+    only spaces part are one.
+    """
     found, names = "", set()
     for part in parts:
         if isinstance(part, str):
             found += escaped(re.sub("%[sdr]", "{value}", part), keep="{value}")
+            continue
+        if found.rstrip(" ").endswith("}") and not found.rstrip(" ").endswith("}}"):
+            found = found.rstrip(" ")
             continue
         first = name = value_name(part)
         count = 1

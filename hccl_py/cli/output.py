@@ -108,7 +108,9 @@ class Screen:
         """Print a part."""
         width = self.console.width
         if isinstance(part, str) and not is_english():
-            part = "\n".join(_folded(line, width) for line in translated(part).split("\n"))
+            from rich.text import Text
+
+            part = Text("\n".join(_folded(line, width) for line in translated(part).split("\n")))
         self._print(part, style, width)
 
     def flush(self) -> None:

@@ -10,19 +10,24 @@ that no message made stays as it is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 from hccl_py.language.catalogue import pieces, read_catalogues, words
 
-JOINTS = (". ", "; ", ": ", ", ", " and ", " or ", " (", ") ", "  ", ")", ".")
-"""The texts between parts of a sentence, those first at which it is cut first."""
+JOINTS = (". ", "; ", ": ", ", ", " and ", " or ", ") ", "  ", ".", " (", ")")
+"""The texts between parts of a sentence, brackets, and its end."""
 
-_MOST_READINGS = 8
-_DEEPEST = 8
-_LONGEST = 4000
-"""Readings of a sentence that are tried, values inside values, and characters of a sentence."""
+_MOST_READINGS, _LONGEST = 8, 4000
+"""Readings of a sentence by messages that are tried, and characters of a sentence."""
+
+_NUMBER = re.compile(r"[\d., ]*\d")
+_BRACKETS = re.compile(r"(.+?) \(([^()]+)\)(|; |: |, | and | or | |\.)(.*)")
+_QUOTES = ("'", '"', "`")
+_ENDS = ("。", "：", "；", "，")
 
 
 @cache
@@ -46,7 +51,7 @@ class Message(NamedTuple):
         """Take a message apart."""
         texts, names = pieces(message)
         literal = " \0 ".join(texts)
-        return Message(texts, names, said, sum(map(str.isalpha, literal)), _left(literal))
+        return Message(texts, names, said, _letters(literal), _left(literal))
 
     @property
     def is_counted(self) -> bool:
@@ -72,7 +77,7 @@ class Message(NamedTuple):
             found.append(text[at:begin])
             at = begin + len(literal)
         found.append(text[at:end])
-        return None if self.is_counted and not found[0][:1].isdigit() else found
+        return None if self.is_counted and not _NUMBER.fullmatch(found[0]) else found
 
     def filled(self, values: list[str]) -> str:
         """Return the translation with values."""
@@ -87,7 +92,14 @@ class Reading(NamedTuple):
     """A reading of a sentence in the other language; the smallest is the best."""
 
     left: int
+    """English words that it leaves."""
+
     unsaid: int
+    """Less the letters of the messages that it finds."""
+
+    strain: int
+    """Joints inside of values, and cuts."""
+
     text: str
 
 
@@ -116,36 +128,32 @@ class Translator:
         if len(inner) > _LONGEST or not any(words(inner)):
             return line
         at = line.index(inner)
-        return line[:at] + self._best(inner, _DEEPEST).text + line[at + len(inner) :]
+        return line[:at] + self._best(inner).text + line[at + len(inner) :]
 
-    def _best(self, text: str, depth: int) -> Reading:
+    def _best(self, text: str) -> Reading:
         """Return the best reading of a sentence."""
         known = self._known.get(text)
-        if known is not None:
-            return known
-        best = Reading(_left(text), 0, text)
-        if best.left and depth:
-            best = min(best, *self._readings(text, depth - 1))
-        self._known[text] = best
-        return best
+        if known is None:
+            known = Reading(_left(text), 0, 0, text)
+            if known.left:
+                known = min([known, *self._readings(text)])
+            self._known[text] = known
+        return known
 
-    def _readings(self, text: str, depth: int) -> Iterator[Reading]:
-        yield Reading(_left(text), 0, text)
+    def _readings(self, text: str) -> Iterator[Reading]:
         if (said := self._said(text)) is not None:
-            yield Reading(_left(said), -len(text), said)
+            yield Reading(_left(said), -_letters(text), 0, said)
             return
-        for number, (message, values) in enumerate(self._fitting(text)):
-            if number == _MOST_READINGS:
-                break
-            inner = [self._value(value, depth) for value in values]
-            if sum(map(_left, inner)) * 2 <= message.words or message.is_mark:
-                said = message.filled(inner)
-                yield Reading(_left(said), -message.letters, said)
-        if text.endswith(".") and text[:-1] not in ("", text):
-            bare = self._best(text[:-1], depth)
-            if bare.text != text[:-1]:
-                yield Reading(bare.left, bare.unsaid, bare.text + self._whole.get(".", "."))
-        yield from self._cut(text, depth)
+        for message, values in islice(self._fitting(text), _MOST_READINGS):
+            inner = [self._value(value) for value in values]
+            if sum(_left(one.text) for one in inner) * 2 <= message.words or message.is_mark:
+                said = message.filled([one.text for one in inner])
+                unsaid = sum(one.unsaid for one in inner) - message.letters
+                strain = sum(joint in value for value in values for joint in JOINTS)
+                yield Reading(_left(said), unsaid, strain, said)
+        if text.endswith(".") and len(text) > 1:
+            yield from self._together([text[:-1]], ["", "."])
+        yield from self._cut(text)
 
     def _said(self, text: str) -> str | None:
         """Return the translation of a message without values; the case of its first letter and a
@@ -156,19 +164,17 @@ class Translator:
             found = whole.removesuffix("。")
         return found
 
-    def _value(self, value: str, depth: int) -> str:
+    def _value(self, value: str) -> Reading:
+        """Return the best reading of a value; spaces around it stay unless a message has them."""
         inner = value.strip(" ")
-        if not inner or (inner[0] in "'\"`" and inner.find(inner[0], 1) in (-1, len(inner) - 1)):
-            return value
-        whole = self._whole.get(value)
-        if whole is not None:
-            return whole
-        at = value.index(inner)
-        for text in (value, inner):
-            found = self._best(text, depth)
-            if found.text != text:
-                return found.text if text == value else value[:at] + found.text
-        return value
+        is_quoted = inner[:1] in _QUOTES and inner.find(inner[0], 1) in (-1, len(inner) - 1)
+        if not inner or is_quoted:
+            return Reading(0, 0, 0, value)
+        found = self._best(value)
+        if found.text != value or inner == value:
+            return found
+        at, found = value.index(inner), self._best(inner)
+        return found._replace(text=value[:at] + found.text + value[at + len(inner) :])
 
     def _fitting(self, text: str) -> Iterator[tuple[Message, list[str]]]:
         """Yield the messages that fit a text, those with most literal text first."""
@@ -176,25 +182,35 @@ class Translator:
             if needle in text and (values := message.values(text)) is not None:
                 yield message, values
 
-    def _cut(self, text: str, depth: int) -> Iterator[Reading]:
-        """Yield the readings of a text as two parts, cut at a joint."""
-        for joint in JOINTS[:-2]:
+    def _cut(self, text: str) -> Iterator[Reading]:
+        """Yield the readings of a text in parts, cut at a joint, or before and behind brackets."""
+        for joint in JOINTS[:-3]:
             head, between, tail = text.partition(joint)
-            if not between or not head:
-                continue
-            first = self._best(head, depth)
-            rest = self._best(between + tail, depth) if self._begins(between) else None
-            if rest is not None and rest.text != between + tail:
-                yield Reading(first.left + rest.left, 0, first.text + rest.text)
-            second = self._best(tail, depth)
-            if first.text != head or second.text != tail:
-                middle = self._whole.get(joint, joint)
-                if first.text.endswith(("。", "：", "；", "，")):
-                    middle = middle.lstrip(".;:, ")
-                if joint == " (" and second.text.endswith(")"):
-                    second = second._replace(text=second.text[:-1] + self._whole.get(")", ")"))
-                said = first.text + middle + second.text
-                yield Reading(first.left + second.left, 0, said)
+            if between and head and tail:
+                if self._begins(between):
+                    yield from self._together([head, between + tail], ["", "", ""])
+                stop = "." if joint == ". " else ""
+                yield from self._together([head + stop, tail], ["", joint[len(stop) :], ""])
+        if (match := _BRACKETS.fullmatch(text)) is not None:
+            head, inner, joint, rest = match.groups()
+            yield from self._together([head, inner, rest], ["", " (", ")" + joint, ""])
+
+    def _together(self, parts: list[str], joints: list[str]) -> Iterator[Reading]:
+        """Yield the reading of parts with joints around them, if it differs from the text."""
+        found = [self._best(part) for part in parts]
+        if all(one.text == part for one, part in zip(found, parts, strict=True)):
+            return
+        said = self._joint(joints[0])
+        for one, joint in zip(found, joints[1:], strict=True):
+            said += one.text
+            said += self._joint(joint).lstrip(" " if said.endswith(_ENDS) else "")
+        yield Reading(sum(one.left for one in found), sum(one.unsaid for one in found), 1, said)
+
+    def _joint(self, joint: str) -> str:
+        """Return a joint, or a bracket with one behind it, in the other language."""
+        if joint.startswith(")"):
+            return self._whole.get(")", ")") + self._whole.get(joint[1:], joint[1:])
+        return self._whole.get(joint, joint)
 
     @cache  # noqa: B019 - translators live as long as the process
     def _begins(self, joint: str) -> bool:
@@ -207,3 +223,7 @@ class Translator:
 def _left(text: str) -> int:
     """Return the number of English words in a text."""
     return sum(1 for _ in words(text))
+
+
+def _letters(text: str) -> int:
+    return sum(map(str.isalpha, text))
