@@ -95,7 +95,7 @@ DEFECTS = {
 }
 TABLES = {"table", "_table"}
 HEADINGS = TABLES | {"AdvicePart", "Check", "Fact", "add_column", "say", "show"}
-NAMED = {"ARGUMENTS", "JOINTS", "OWN_OPTIONS", "PANELS"}
+NAMED = {"ARGUMENTS", "JOINTS", "_CUTS", "OWN_OPTIONS", "PANELS"}
 """Calls whose texts nobody reads, errors of a programmer, calls that show words alone, all of
 their texts or the first, and constants of words.
 """

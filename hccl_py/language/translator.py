@@ -18,14 +18,18 @@ from typing import NamedTuple
 
 from hccl_py.language.catalogue import pieces, read_catalogues, words
 
-JOINTS = (". ", "; ", ": ", ", ", " and ", " or ", ") ", "  ", ".", " (", ")")
+_CUTS = (". ", "; ", ": ", ", ", " and ", " or ", "  ")
+JOINTS = (*_CUTS, ".", " (", ")")
 """The texts between parts of a sentence, brackets, and its end."""
 
 _MOST_READINGS, _LONGEST = 8, 4000
 """Readings of a sentence by messages that are tried, and characters of a sentence."""
 
+_JOINT = 4
+"""Letters of a message that outweigh a joint."""
+
 _NUMBER = re.compile(r"[\d., ]*\d")
-_BRACKETS = re.compile(r"(.+?) \(([^()]+)\)(|; |: |, | and | or | |\.)(.*)")
+_BRACKETS = re.compile(r"(.+?) \(([^()]+)\)(; |: |, | and | or | |\.|)(.*)")
 _QUOTES = ("'", '"', "`")
 _ENDS = ("。", "：", "；", "，")
 
@@ -61,7 +65,7 @@ class Message(NamedTuple):
     @property
     def is_mark(self) -> bool:
         """True if this is a mark before any sentence: `error: `."""
-        return len(self.names) == 1 and self.texts[0].endswith(": ") and not self.texts[1]
+        return len(self.names) == 1 and self.texts[0].endswith(": ") and self.texts[1] in ("", ".")
 
     def values(self, text: str) -> list[str] | None:
         """Return the values with which this message makes a text; None where it cannot."""
@@ -77,6 +81,8 @@ class Message(NamedTuple):
             found.append(text[at:begin])
             at = begin + len(literal)
         found.append(text[at:end])
+        if any(map(_is_glued, self.texts, found)) or any(map(_is_glued, found, self.texts[1:])):
+            return None
         return None if self.is_counted and not _NUMBER.fullmatch(found[0]) else found
 
     def filled(self, values: list[str]) -> str:
@@ -94,11 +100,8 @@ class Reading(NamedTuple):
     left: int
     """English words that it leaves."""
 
-    unsaid: int
-    """Less the letters of the messages that it finds."""
-
-    strain: int
-    """Joints inside of values, and cuts."""
+    cost: int
+    """Its messages, and joints at which it is cut or that values hold, less the letters of messages."""
 
     text: str
 
@@ -134,7 +137,7 @@ class Translator:
         """Return the best reading of a sentence."""
         known = self._known.get(text)
         if known is None:
-            known = Reading(_left(text), 0, 0, text)
+            known = Reading(_left(text), 0, text)
             if known.left:
                 known = min([known, *self._readings(text)])
             self._known[text] = known
@@ -142,15 +145,15 @@ class Translator:
 
     def _readings(self, text: str) -> Iterator[Reading]:
         if (said := self._said(text)) is not None:
-            yield Reading(_left(said), -_letters(text), 0, said)
+            yield Reading(_left(said), -_letters(text), said)
             return
         for message, values in islice(self._fitting(text), _MOST_READINGS):
             inner = [self._value(value) for value in values]
             if sum(_left(one.text) for one in inner) * 2 <= message.words or message.is_mark:
                 said = message.filled([one.text for one in inner])
-                unsaid = sum(one.unsaid for one in inner) - message.letters
-                strain = sum(joint in value for value in values for joint in JOINTS)
-                yield Reading(_left(said), unsaid, strain, said)
+                held = sum(joint in value for value in values for joint in _CUTS)
+                cost = sum(one.cost for one in inner) + _JOINT * held + 1 - message.letters
+                yield Reading(_left(said), cost, said)
         if text.endswith(".") and len(text) > 1:
             yield from self._together([text[:-1]], ["", "."])
         yield from self._cut(text)
@@ -169,7 +172,7 @@ class Translator:
         inner = value.strip(" ")
         is_quoted = inner[:1] in _QUOTES and inner.find(inner[0], 1) in (-1, len(inner) - 1)
         if not inner or is_quoted:
-            return Reading(0, 0, 0, value)
+            return Reading(0, 0, value)
         found = self._best(value)
         if found.text != value or inner == value:
             return found
@@ -184,16 +187,22 @@ class Translator:
 
     def _cut(self, text: str) -> Iterator[Reading]:
         """Yield the readings of a text in parts, cut at a joint, or before and behind brackets."""
-        for joint in JOINTS[:-3]:
+        for joint in _CUTS:
             head, between, tail = text.partition(joint)
             if between and head and tail:
-                if self._begins(between):
+                if self._starts(between + tail, between):
                     yield from self._together([head, between + tail], ["", "", ""])
                 stop = "." if joint == ". " else ""
                 yield from self._together([head + stop, tail], ["", joint[len(stop) :], ""])
         if (match := _BRACKETS.fullmatch(text)) is not None:
             head, inner, joint, rest = match.groups()
             yield from self._together([head, inner, rest], ["", " (", ")" + joint, ""])
+
+    def _starts(self, text: str, joint: str) -> bool:
+        """True if a message that begins with a joint makes a text."""
+        return text in self._whole or any(
+            message.texts[0].startswith(joint) for message, _ in self._fitting(text)
+        )
 
     def _together(self, parts: list[str], joints: list[str]) -> Iterator[Reading]:
         """Yield the reading of parts with joints around them, if it differs from the text."""
@@ -204,7 +213,8 @@ class Translator:
         for one, joint in zip(found, joints[1:], strict=True):
             said += one.text
             said += self._joint(joint).lstrip(" " if said.endswith(_ENDS) else "")
-        yield Reading(sum(one.left for one in found), sum(one.unsaid for one in found), 1, said)
+        cost = _JOINT + sum(one.cost for one in found)
+        yield Reading(sum(one.left for one in found), cost, said)
 
     def _joint(self, joint: str) -> str:
         """Return a joint, or a bracket with one behind it, in the other language."""
@@ -212,17 +222,15 @@ class Translator:
             return self._whole.get(")", ")") + self._whole.get(joint[1:], joint[1:])
         return self._whole.get(joint, joint)
 
-    @cache  # noqa: B019 - translators live as long as the process
-    def _begins(self, joint: str) -> bool:
-        """True if messages begin with a joint."""
-        return any(message.texts[0].startswith(joint) for message in self._filled) or any(
-            text.startswith(joint) and text != joint for text in self._whole
-        )
-
 
 def _left(text: str) -> int:
     """Return the number of English words in a text."""
     return sum(1 for _ in words(text))
+
+
+def _is_glued(text: str, more: str) -> bool:
+    """True if two texts would be one word."""
+    return text[-1:].isalpha() and more[:1].isalpha()
 
 
 def _letters(text: str) -> int:
