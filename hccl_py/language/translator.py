@@ -46,7 +46,7 @@ class Message(NamedTuple):
     texts: list[str]
     names: list[str]
     said: str
-    letters: int
+    weight: int
     words: int
     """English words of the literal texts."""
 
@@ -55,7 +55,7 @@ class Message(NamedTuple):
         """Take a message apart."""
         texts, names = pieces(message)
         literal = " \0 ".join(texts)
-        return Message(texts, names, said, _letters(literal), _left(literal))
+        return Message(texts, names, said, _weight(literal), _left(literal))
 
     @property
     def is_counted(self) -> bool:
@@ -101,7 +101,7 @@ class Reading(NamedTuple):
     """English words that it leaves."""
 
     cost: int
-    """Its messages, and joints at which it is cut or that values hold, less the letters of messages."""
+    """Its messages, and joints at which it is cut or that values hold, less the weight of messages."""
 
     text: str
 
@@ -118,7 +118,7 @@ class Translator:
                 self._filled.append(found)
             else:
                 self._whole[found.texts[0]] = pieces(said)[0][0]
-        self._filled.sort(key=lambda found: -found.letters)
+        self._filled.sort(key=lambda found: -found.weight)
         self._needles = [max(found.texts, key=len) for found in self._filled]
         self._known: dict[str, Reading] = {}
 
@@ -127,32 +127,30 @@ class Translator:
         return "\n".join(map(self._line, text.split("\n")))
 
     def _line(self, line: str) -> str:
-        inner = line.strip(" ")
-        if len(inner) > _LONGEST or not any(words(inner)):
+        if len(line) > _LONGEST:
             return line
-        at = line.index(inner)
-        return line[:at] + self._best(inner).text + line[at + len(inner) :]
+        return self._value(line).text
 
     def _best(self, text: str) -> Reading:
         """Return the best reading of a sentence."""
         known = self._known.get(text)
         if known is None:
             known = Reading(_left(text), 0, text)
-            if known.left:
+            if any(map(str.isalpha, text)):
                 known = min([known, *self._readings(text)])
             self._known[text] = known
         return known
 
     def _readings(self, text: str) -> Iterator[Reading]:
         if (said := self._said(text)) is not None:
-            yield Reading(_left(said), -_letters(text), said)
+            yield Reading(_left(said), 1 - _weight(text), said)
             return
         for message, values in islice(self._fitting(text), _MOST_READINGS):
             inner = [self._value(value) for value in values]
             if sum(_left(one.text) for one in inner) * 2 <= message.words or message.is_mark:
                 said = message.filled([one.text for one in inner])
-                held = sum(joint in value for value in values for joint in _CUTS)
-                cost = sum(one.cost for one in inner) + _JOINT * held + 1 - message.letters
+                held = sum(joint in value for value in values for joint in (*_CUTS, " ("))
+                cost = sum(one.cost for one in inner) + _JOINT * held + 1 - message.weight
                 yield Reading(_left(said), cost, said)
         if text.endswith(".") and len(text) > 1:
             yield from self._together([text[:-1]], ["", "."])
@@ -168,7 +166,7 @@ class Translator:
         return found
 
     def _value(self, value: str) -> Reading:
-        """Return the best reading of a value; spaces around it stay unless a message has them."""
+        """Return the best reading of a text; spaces around it stay unless a message has them."""
         inner = value.strip(" ")
         is_quoted = inner[:1] in _QUOTES and inner.find(inner[0], 1) in (-1, len(inner) - 1)
         if not inner or is_quoted:
@@ -233,5 +231,6 @@ def _is_glued(text: str, more: str) -> bool:
     return text[-1:].isalpha() and more[:1].isalpha()
 
 
-def _letters(text: str) -> int:
-    return sum(map(str.isalpha, text))
+def _weight(text: str) -> int:
+    """Return the number of letters and marks of a text."""
+    return sum(letter not in " \0" for letter in text)

@@ -59,7 +59,9 @@ def test_the_check_names_what_is_missing_and_what_disagrees(tmp_path: Path) -> N
     assert done.returncode == 1
     assert "lacks 'And say so.'" in done.stderr
     assert "lacks '{name} has {count} part: look again'" in done.stderr
-    assert "other values in the translation of '{name} has {count} parts: look again'" in done.stderr
+    assert (
+        "other values in the translation of '{name} has {count} parts: look again'" in done.stderr
+    )
     assert "defect" not in done.stderr
     assert "some name" not in done.stderr
     assert run(script).returncode == 0
@@ -103,7 +105,8 @@ def test_a_message_has_one_translation() -> None:
 
 def test_every_message_is_found_again_from_its_sentence() -> None:
     """A message filled with numbers becomes its own translation, filled with the same."""
-    messages = {m: said for m, said in read_catalogues("zh").items() if said != m}
+    known = read_catalogues("zh").items()
+    messages = {m: said for m, said in known if said != m and re.search("[A-Za-z]{3}", m)}
     translator = Translator(messages)
     lost = [
         (message, translator.translated(filled(message)), filled(said, message))
