@@ -68,7 +68,9 @@ def words(text: str) -> Iterator[str]:
 
 
 _CODE = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|\b\S*[/_=<>\\]\S*")
-_WORD = re.compile(r"(?<![\w.:\-#])(?:[A-Z]?[a-z]+|[aA])(?:'s|-[a-z]+)*(?![\w(\-]|\.\w|:\d)")
+_WORD = re.compile(
+    r"(?<![\w.:\-#])(?:[A-Z]?[a-z]+|[aA])(?:'s|-[a-z]+)*(?![\w(\-]|\.\w|:\d)", re.ASCII
+)
 _KEPT = {
     *("us", "ms", "s", "x", "rank", "notify", "root", "scratch", "main", "sub", "read", "write"),
     *("reduce", "gather", "scatter", "broadcast", "barrier", "mesh", "ring", "contended"),

@@ -81,6 +81,8 @@ class Message(NamedTuple):
             found.append(text[at:begin])
             at = begin + len(literal)
         found.append(text[at:end])
+        if self.texts[1].startswith(" ") and not self.texts[0] + found[0]:
+            return None  # a part that follows another one
         if any(map(_is_glued, self.texts, found)) or any(map(_is_glued, found, self.texts[1:])):
             return None
         return None if self.is_counted and not _NUMBER.fullmatch(found[0]) else found
@@ -101,7 +103,7 @@ class Reading(NamedTuple):
     """English words that it leaves."""
 
     cost: int
-    """Its messages, and joints at which it is cut or that values hold, less the weight of messages."""
+    """Its messages and joints, of cuts and inside of values, less the weight of the messages."""
 
     text: str
 
@@ -147,7 +149,7 @@ class Translator:
             return
         for message, values in islice(self._fitting(text), _MOST_READINGS):
             inner = [self._value(value) for value in values]
-            if sum(_left(one.text) for one in inner) * 2 <= message.words or message.is_mark:
+            if sum(_left(one.text) for one in inner) * 3 <= message.words * 2 or message.is_mark:
                 said = message.filled([one.text for one in inner])
                 held = sum(joint in value for value in values for joint in (*_CUTS, " ("))
                 cost = sum(one.cost for one in inner) + _JOINT * held + 1 - message.weight
@@ -186,10 +188,11 @@ class Translator:
     def _cut(self, text: str) -> Iterator[Reading]:
         """Yield the readings of a text in parts, cut at a joint, or before and behind brackets."""
         for joint in _CUTS:
-            head, between, tail = text.partition(joint)
-            if between and head and tail:
-                if self._starts(between + tail, between):
-                    yield from self._together([head, between + tail], ["", "", ""])
+            places = {text.find(joint), text.rfind(joint)} - {-1, 0, len(text) - len(joint)}
+            for at in sorted(places):
+                head, tail = text[:at], text[at + len(joint) :]
+                if self._starts(joint + tail, joint):
+                    yield from self._together([head, joint + tail], ["", "", ""])
                 stop = "." if joint == ". " else ""
                 yield from self._together([head + stop, tail], ["", joint[len(stop) :], ""])
         if (match := _BRACKETS.fullmatch(text)) is not None:
