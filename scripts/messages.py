@@ -54,15 +54,16 @@ MORE: dict[str, tuple[Text, ...]] = {
         ("{count} " + noun, "{count} " + noun + "s")
         for noun in ("core", "device", "element", "iteration", "server", "step", "superpod")
     ),
-    "selection": tuple(
-        f"is {than} {{value}}" for than in ("more than", "at most", "at least", "less than")
-    )
-    + ("bytes", "devices", "servers", "superpods"),
+    "selection": (
+        *(f"is {than} {{value}}" for than in ("more than", "at most", "at least", "less than")),
+        *("bytes", "devices", "servers", "superpods"),
+    ),
     "verifier": (
         ("{count} error", "{count} errors"),
         ("{count} warning", "{count} warnings"),
         ("{count} hint", "{count} hints"),
     ),
+    "trace": ("busy", "waits", "idle", "finding", "transfer", "copy", "stuck"),
     "cli": (
         "Usage: {command}",
         "Commands",

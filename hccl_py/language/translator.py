@@ -11,7 +11,7 @@ that no message made stays as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
@@ -30,6 +30,7 @@ _JOINT = 4
 
 _NUMBER = re.compile(r"[\d., ]*\d")
 _BRACKETS = re.compile(r"(.+?) \(([^()]+)\)(; |: |, | and | or | |\.|)(.*)")
+_BEHIND = re.compile(r"(\{\w+\}) ([A-Z].*)", re.DOTALL)
 _QUOTES = ("'", '"', "`")
 _ENDS = ("。", "：", "；", "，")
 
@@ -111,10 +112,10 @@ class Reading(NamedTuple):
 class Translator:
     """Finds the messages that sentences were made from."""
 
-    def __init__(self, messages: Mapping[str, str]) -> None:
+    def __init__(self, messages: dict[str, str]) -> None:
         self._whole = {}
         self._filled = []
-        for message, said in messages.items():
+        for message, said in (messages | dict(_sentences_behind(messages))).items():
             found = Message.of(message, said)
             if found.names:
                 self._filled.append(found)
@@ -222,6 +223,13 @@ class Translator:
         if joint.startswith(")"):
             return self._whole.get(")", ")") + self._whole.get(joint[1:], joint[1:])
         return self._whole.get(joint, joint)
+
+
+def _sentences_behind(messages: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the sentences that stand behind another one in a message: they occur alone, too."""
+    for message, said in messages.items():
+        if (match := _BEHIND.fullmatch(message)) and said.startswith(match[1]):
+            yield match[2], said.removeprefix(match[1]).lstrip(" ")
 
 
 def _left(text: str) -> int:

@@ -106,7 +106,9 @@ def test_a_message_has_one_translation() -> None:
 def test_every_message_is_found_again_from_its_sentence() -> None:
     """A message filled with numbers becomes its own translation, filled with the same."""
     known = read_catalogues("zh").items()
-    messages = {m: said for m, said in known if said != m and re.search("[A-Za-z]{3}", m)}
+    messages = {
+        m: said for m, said in known if said != m and re.search("[a-z]{3}", "".join(pieces(m)[0]))
+    }
     translator = Translator(messages)
     lost = [
         (message, translator.translated(filled(message)), filled(said, message))
