@@ -43,9 +43,9 @@ LEFT_OUT = ("hccl_py/trace/page", "hccl_py/scaffold", "hccl_py/cli/new.py")
 """Texts that are no messages: a page with words of its own, and projects to start from."""
 
 FINISHED = (
-    *("base", "call", "cli", "clocks", "documents", "fit", "importers", "jobs", "language"),
+    *("base", "call", "cli", "clocks", "documents", "executors", "fit", "importers", "jobs"),
     *("operators", "plugins", "program", "selection", "simulator", "topology", "trace", "tuning"),
-    "verifier",
+    *("language", "verifier"),
 )
 """Rooms of which every message has a translation."""
 

@@ -87,9 +87,9 @@ def copy_sources(root: Path) -> None:
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_catalogue_is_read_as_babel_reads_it(path: Path) -> None:
-    wanted = {}
+    wanted: dict[str, str] = {}
     for message in babel_read_po(io.BytesIO(path.read_bytes())):
-        said = message.string if isinstance(message.string, str) else message.string[0]
+        said = message.string if isinstance(message.string, str) else (message.string or ("",))[0]
         ids = [message.id] if isinstance(message.id, str) else list(message.id)
         wanted |= {one: said for one in ids if one and said and not message.fuzzy}
     assert read_po(path.read_text("utf-8")) == wanted
