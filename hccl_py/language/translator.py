@@ -19,6 +19,7 @@ from typing import NamedTuple
 from hccl_py.language.catalogue import pieces, read_catalogues, words
 
 _CUTS = (". ", "; ", ": ", ", ", " and ", " or ", "  ")
+_LIST = {", ", " and ", " or "}
 JOINTS = (*_CUTS, ".", " (", ")")
 """The texts between parts of a sentence, brackets, and its end."""
 
@@ -64,9 +65,9 @@ class Message(NamedTuple):
         return self.names[:1] == ["count"] and not self.texts[0]
 
     @property
-    def is_mark(self) -> bool:
-        """True if this is a mark before any sentence: `error: `."""
-        return len(self.names) == 1 and self.texts[0].endswith(": ") and self.texts[1] in ("", ".")
+    def ends_open(self) -> bool:
+        """True if any sentence may stand at the end: that of another error, a hint."""
+        return self.texts[-2].endswith(": ") and self.texts[-1] in ("", ".")
 
     def values(self, text: str) -> list[str] | None:
         """Return the values with which this message makes a text; None where it cannot."""
@@ -150,7 +151,8 @@ class Translator:
             return
         for message, values in islice(self._fitting(text), _MOST_READINGS):
             inner = [self._value(value) for value in values]
-            if sum(_left(one.text) for one in inner) * 3 <= message.words * 2 or message.is_mark:
+            own = inner[:-1] if message.ends_open else inner
+            if sum(_left(one.text) for one in own) * 3 <= message.words * 2:
                 said = message.filled([one.text for one in inner])
                 held = sum(joint in value for value in values for joint in (*_CUTS, " ("))
                 cost = sum(one.cost for one in inner) + _JOINT * held + 1 - message.weight
@@ -208,7 +210,8 @@ class Translator:
 
     def _together(self, parts: list[str], joints: list[str]) -> Iterator[Reading]:
         """Yield the reading of parts with joints around them, if it differs from the text."""
-        found = [self._best(part) for part in parts]
+        is_list = not _LIST.isdisjoint(joints)
+        found = [self._part(part) if is_list else self._best(part) for part in parts]
         if all(one.text == part for one, part in zip(found, parts, strict=True)):
             return
         said = self._joint(joints[0])
@@ -217,6 +220,10 @@ class Translator:
             said += self._joint(joint).lstrip(" " if said.endswith(_ENDS) else "")
         cost = _JOINT + sum(one.cost for one in found)
         yield Reading(sum(one.left for one in found), cost, said)
+
+    def _part(self, part: str) -> Reading:
+        """Return the best reading of a part of a list: a word alone there is a name."""
+        return self._best(part) if " " in part else Reading(_left(part), 0, part)
 
     def _joint(self, joint: str) -> str:
         """Return a joint, or a bracket with one behind it, in the other language."""

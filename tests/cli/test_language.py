@@ -1,4 +1,4 @@
-"""What the eight commands say in Chinese: help, reports, findings, errors; documents stay English."""
+"""The eight commands in Chinese: help, reports, findings, errors; documents stay English."""
 
 import json
 import re
@@ -88,7 +88,7 @@ def test_findings_and_hints_are_in_chinese(
 
 
 BROKEN = """
-from hccl_py import ResourceRequest
+from hccl_py.plugins.resources import ResourceRequest
 
 class Broken:
     op = "all_gather"
@@ -101,7 +101,7 @@ class Broken:
         return ResourceRequest()
 
     def orchestrate(self, op, rank):
-        rank.main.copy(rank.user_out.head(op.unit), rank.user_in.head(op.unit))
+        rank.main.copy(rank.user_out[rank.id], rank.user_in)
 """
 
 

@@ -104,16 +104,19 @@ def test_a_message_has_one_translation() -> None:
 
 
 def test_every_message_is_found_again_from_its_sentence() -> None:
-    """A message filled with numbers becomes its own translation, filled with the same."""
+    """A message with values becomes its own translation, with the same values."""
     known = read_catalogues("zh").items()
     messages = {
         m: said for m, said in known if said != m and re.search("[a-z]{3}", "".join(pieces(m)[0]))
     }
+    counted = [pieces(m)[0] for m in messages if m.startswith("{count} ")]
     translator = Translator(messages)
     lost = [
         (message, translator.translated(filled(message)), filled(said, message))
         for message, said in messages.items()
-        if "\n" not in message and translator.translated(filled(message)) != filled(said, message)
+        if "\n" not in message
+        and (message.startswith("{count} ") or pieces(message)[0] not in counted)
+        and translator.translated(filled(message)) != filled(said, message)
     ]
     assert not lost, "\n".join(map(str, lost))
 
