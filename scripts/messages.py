@@ -273,7 +273,7 @@ def template(parts: Iterable[str | ast.AST]) -> str:
     found, names = "", set()
     for part in parts:
         if isinstance(part, str):
-            found += escaped(re.sub("%[sdr]", "{value}", part), keep="{value}")
+            found += escaped(part)
             continue
         if found.rstrip(" ").endswith("}") and not found.rstrip(" ").endswith("}}"):
             found = found.rstrip(" ")
@@ -288,11 +288,11 @@ def template(parts: Iterable[str | ast.AST]) -> str:
     return found
 
 
-def escaped(text: str, keep: str = "") -> str:
-    """Return a text whose braces are no values."""
-    if keep and keep in text:
-        return text
-    return text.replace("{", "{{").replace("}", "}}")
+def escaped(text: str) -> str:
+    """Return a text whose braces are no values, but for names that `format` fills in."""
+    parts = re.split(r"(\{[a-z_]+\})", text.replace("%s", "{value}").replace("%d", "{value}"))
+    parts[::2] = [part.replace("{", "{{").replace("}", "}}") for part in parts[::2]]
+    return "".join(parts)
 
 
 def value_name(node: ast.AST) -> str:
