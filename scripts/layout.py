@@ -87,8 +87,8 @@ DOORS = (
     ),
     Room(
         "Used everywhere",
-        "Errors, enumerations, values per rank; documents from outside.",
-        ("hccl_py", "hccl_py/documents"),
+        "Errors, enumerations, values per rank; documents from outside; the language of readers.",
+        ("hccl_py", "hccl_py/documents", "hccl_py/language"),
     ),
 )
 HEAD = """# Layout

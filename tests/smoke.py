@@ -34,6 +34,7 @@ SMOKE = (
         "simulator/test_entry.py",
         "simulator/test_demands.py",
         "testing/test_mutation.py",
+        "language/test_translator.py",
         "numerics/test_sum_trees.py",
     ),
     *("topology/test_networks_cuts.py", "topology/test_topology.py"),

@@ -67,7 +67,7 @@ DEDICATED |= {
 # From the ground up: a module imports from its own layer and from those below, wherever in the
 # module the import stands. The longest name that fits says in which layer a module is.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "lines", "moved", "printable"),
+    ("errors", "language", "lines", "moved", "printable"),
     (
         *("clocks.cost", "clocks.measured", "clocks.stragglers"),
         *("documents", "enums", "call.ops", "values"),

@@ -16,12 +16,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     from hccl_py.cli.app import app
     from hccl_py.cli.errors import guarded
-    from hccl_py.cli.streams import own_streams
+    from hccl_py.cli.streams import own_streams, speak_as_asked
+    from hccl_py.language import speaking
 
     given = list(sys.argv[1:] if arguments is None else arguments)
-    with own_streams(for_good=arguments is None):
+
+    def command() -> object:
+        speak_as_asked()
+        return app(given, prog_name="hccl-py", standalone_mode=False)
+
+    with own_streams(for_good=arguments is None), speaking("en"):
         return guarded(
-            lambda: app(given, prog_name="hccl-py", standalone_mode=False),
+            command,
             debug="--debug" in given,
             as_json="--json" in given,
         )

@@ -8,6 +8,7 @@ import re
 from hccl_py.cli.advise_parts import Advice, AdvicePart
 from hccl_py.cli.output import Screen, facts
 from hccl_py.documents.plain_page import plain_page
+from hccl_py.language import translated
 
 _NAMES = 10
 """Columns of the names of parts."""
@@ -35,10 +36,11 @@ class AdviceScreen:
 
 def markdown(found: Advice) -> str:
     """Return the answer as Markdown."""
-    title, *more = found.head
+    title, *more = map(translated, found.head)
     lines = [f"# {_marked(title)}", "", *map(_marked, more)]
     for part in found.parts:
-        lines += ["", f"## {part.name}", "", *(f"- {_marked(line)}" for line in part.lines)]
+        lines += ["", f"## {translated(part.name)}", ""]
+        lines += [f"- {_marked(translated(line))}" for line in part.lines]
     return "\n".join(lines)
 
 
@@ -49,9 +51,9 @@ def _marked(text: str) -> str:
 
 def advice_page(found: Advice) -> str:
     """Return the answer as a page of HTML."""
-    title, *more = found.head
+    title, *more = map(translated, found.head)
     body = [f"<p>{html.escape(line)}</p>" for line in more]
     for part in found.parts:
-        items = "\n".join(f"<li>{html.escape(line)}</li>" for line in part.lines)
-        body.append(f"<h2>{html.escape(part.name)}</h2>\n<ul>\n{items}\n</ul>")
+        items = "\n".join(f"<li>{html.escape(translated(line))}</li>" for line in part.lines)
+        body.append(f"<h2>{html.escape(translated(part.name))}</h2>\n<ul>\n{items}\n</ul>")
     return plain_page(title, "\n".join(body), _STYLE)

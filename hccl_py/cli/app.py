@@ -7,6 +7,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from hccl_py.cli.grouping import CallCommand
+from hccl_py.cli.help import SpokenHelp
 
 COMMANDS = {
     "run": "Run an op on real data and check every element of the result.",
@@ -41,7 +42,7 @@ class _OverviewCommand(TyperCommand):
         return self.help or ""
 
 
-class _LazyGroup(TyperGroup):
+class _LazyGroup(SpokenHelp, TyperGroup):
     """Imports a command's file when the command is named on the command line."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
+from hccl_py.language import translated
+
 if TYPE_CHECKING:
     from hccl_py.errors import PluginError
 
@@ -61,12 +63,18 @@ def status_of(command: Callable[[], object], *, debug: bool = False, as_json: bo
 
 def say_error(message: str, hint: str = "") -> None:
     """Write an error in the form that all errors have."""
-    sys.stderr.write(f"error: {message}\n" + f"hint: {hint}\n" * bool(hint))
+    _write_line(f"error: {message}")
+    if hint:
+        _write_line(f"hint: {hint}")
 
 
 def say_warning(message: str) -> None:
     """Write a warning in the form that all warnings have."""
-    sys.stderr.write(f"warning: {message}\n")
+    _write_line(f"warning: {message}")
+
+
+def _write_line(text: str) -> None:
+    sys.stderr.write(translated(text) + "\n")
 
 
 def say_problems(problems: Iterable[PluginError]) -> None:
@@ -78,11 +86,18 @@ def say_problems(problems: Iterable[PluginError]) -> None:
 def _show_notes() -> logging.Handler:
     """Show what the framework logs on its way, such as that it compiles for the first time."""
     notes = logging.StreamHandler(sys.stderr)
-    notes.setFormatter(logging.Formatter("note: %(message)s"))
+    notes.setFormatter(_Notes())
     logger = logging.getLogger("hccl_py")
     logger.addHandler(notes)
     logger.setLevel(logging.INFO)
     return notes
+
+
+class _Notes(logging.Formatter):
+    """Notes in the language that is spoken."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return translated(f"note: {record.getMessage()}")
 
 
 class _Explained(NamedTuple):

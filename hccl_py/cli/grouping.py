@@ -23,6 +23,7 @@ from typer.core import TyperCommand
 from typer.models import ArgumentInfo
 
 from hccl_py.cli.errors import PipeClosedError
+from hccl_py.cli.help import SpokenHelp
 from hccl_py.cli.options import ARGUMENTS, OWN_OPTIONS, PANELS, panel_of
 from hccl_py.cli.streams import aside
 
@@ -30,7 +31,7 @@ _ALONE = {"--deterministic": ("true", "strict", "false"), "--in-place": ("all", 
 """Options that may stand alone, which means the first of the words that may follow."""
 
 
-class CallCommand(TyperCommand):
+class CallCommand(SpokenHelp, TyperCommand):
     """A command whose options may stand alone: `--deterministic` means `--deterministic true`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from hccl_py.cli.streams import raw, results, say
+from hccl_py.cli.streams import raw, results
+from hccl_py.language import is_english, translated
+from hccl_py.language.wrapping import columns, wrapped
 from hccl_py.printable import one_line, printable
 
 if TYPE_CHECKING:
@@ -46,11 +48,10 @@ def print_json(
     """Write one JSON document; `rows` are long lists, written as they come, one row per line. An
     iterator has the parts of a row that is JSON already.
     """
-    head = json.dumps(document, indent=2)
+    head, out = json.dumps(document, indent=2), results()
     if not rows:
-        say(head)
+        out.write(head + "\n")
         return
-    out = results()
     out.write(head.removesuffix("\n}"))
     encode = json.JSONEncoder().encode
     for name, items in rows.items():
@@ -65,7 +66,8 @@ def print_json(
 
 
 def printable_console(file: TextIO, *, is_terminal: bool) -> Console:
-    """Return a console of rich that shows what data hold as `printable` text; styles are our own.
+    """Return a console of rich that shows what data hold as `printable` text, in the language that
+    is spoken; styles are our own.
 
     Texts are made printable before lines are laid out, and all that is written once more.
     """
@@ -74,7 +76,7 @@ def printable_console(file: TextIO, *, is_terminal: bool) -> Console:
 
     class PrintableConsole(Console):
         def render_str(self, text: str, **options: Any) -> Text:
-            return super().render_str(printable(text), **options)
+            return super().render_str(printable(translated(text)), **options)
 
         def render(
             self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -104,7 +106,12 @@ class Screen:
 
     def show(self, part: RenderableType = "", style: str | None = None) -> None:
         """Print a part."""
-        self._print(part, style, self.console.width)
+        width = self.console.width
+        if isinstance(part, str) and not is_english():
+            from rich.text import Text
+
+            part = Text("\n".join(_folded(line, width) for line in translated(part).split("\n")))
+        self._print(part, style, width)
 
     def flush(self) -> None:
         """Let the reader see what was printed so far."""
@@ -148,7 +155,7 @@ def facts(rows: Iterable[tuple[str, Sequence[str]]], *, least: int = 0) -> Table
 
     class FoldedLines:
         def __init__(self, lines: Sequence[str]) -> None:
-            self._lines = lines
+            self._lines = [translated(line) for line in lines]
 
         def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
             return Measurement.get(console, options, Text("\n".join(self._lines)))
@@ -166,7 +173,11 @@ def facts(rows: Iterable[tuple[str, Sequence[str]]], *, least: int = 0) -> Table
 
 
 def _folded(line: str, width: int) -> str:
-    """Return a line without spaces in several, which end with slashes as far as parts fit."""
+    """Return a line without spaces in several, which end with slashes as far as parts fit; one of
+    wide characters in lines of so many columns.
+    """
+    if columns(line) > max(len(line), width):
+        return "\n".join(wrapped(line, width))
     if " " in line or len(line) <= width:
         return line
     found = [""]
@@ -217,7 +228,8 @@ class Bar:
         elif self._notices:
             self._next = now + NOTICE_S
             of = "" if total is None else f" of {total}"
-            sys.stderr.write(f"{self._title}: {done}{of} after {now - self._began:.0f} s\n")
+            said = translated(f"{self._title}: {done}{of} after {now - self._began:.0f} s")
+            sys.stderr.write(f"{said}\n")
 
     def __enter__(self) -> Bar:
         return self
@@ -243,7 +255,7 @@ class Bar:
                 redirect_stdout=False,
                 redirect_stderr=False,
             )
-            self._shown.add_task(self._title, total=self._total)
+            self._shown.add_task(translated(self._title), total=self._total)
             self._shown.start()
         self._shown.update(self._shown.task_ids[0], completed=self._done, total=self._total)
         self._shown.refresh()
@@ -256,12 +268,13 @@ def working(what: str) -> Iterator[None]:
         yield
         return
     stream, ended, began = raw(sys.stderr), threading.Event(), time.monotonic()
+    said = one_line(translated(what))
 
     def tell() -> None:
         pause = PATIENCE_S
         while not ended.wait(pause):
             seconds = time.monotonic() - began
-            stream.write(f"\r\x1b[K{one_line(what)}, {seconds:.0f} s")
+            stream.write(f"\r\x1b[K{said}, {seconds:.0f} s")
             stream.flush()
             pause = REFRESH_S
         if pause == REFRESH_S:

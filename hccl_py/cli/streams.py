@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from io import TextIOWrapper
 from typing import TextIO, cast
 
+from hccl_py.language import language_of, speak, translated
 from hccl_py.printable import printable
 
 _RESULTS: ContextVar[TextIO | None] = ContextVar("results", default=None)
@@ -50,8 +51,8 @@ def raw(stream: TextIO) -> TextIO:
 
 
 def say(text: str = "", *, flush: bool = False) -> None:
-    """Write a line of a command's results."""
-    print(text, file=results(), flush=flush)
+    """Write a line of a command's results, in the language that is spoken."""
+    print(translated(text), file=results(), flush=flush)
 
 
 @contextmanager
@@ -79,6 +80,20 @@ def _in_plain(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error(_PLAIN_ERRORS, _in_plain)
+
+
+_LETTERS = {"en": "a", "zh": "中"}
+
+
+def speak_as_asked() -> None:
+    """Speak the language that the environment asks for, where both streams can show it."""
+    language = language_of(os.environ)
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            _LETTERS[language].encode(stream.encoding or "ascii")
+    except UnicodeEncodeError:
+        return
+    speak(language)
 
 
 @contextmanager

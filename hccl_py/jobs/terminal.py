@@ -32,7 +32,7 @@ def _ranks(report: Overlap) -> Table:
 
 
 def _calls(report: Overlap) -> Table:
-    table = _table("call", "stream", "begins ms", "ends", "takes", "exposed")
+    table = _table("call", "stream", "begins ms", "ends", "lasts", "exposed")
     for call in report.calls:
         times = (call.start_us, call.end_us, call.end_us - call.start_us, call.exposed_us)
         table.add_row(call.label, call.stream, *map(_ms, times))

@@ -18,11 +18,12 @@ lines from a program file are escaped, so that control characters in them have n
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from hccl_py.language import translated
+from hccl_py.language.wrapping import columns, padded, wrapped
 from hccl_py.printable import one_line
 from hccl_py.program.program import Program
 from hccl_py.verifier.classes import CLASSES, Severity
@@ -61,14 +62,9 @@ class Pen(NamedTuple):
 
     def wrapped(self, text: str, indent: int, style: str = "") -> Iterator[StyledLine]:
         """Yield the lines of a text; a line that is broken goes on two columns further in."""
-        for part in text.splitlines() or [""]:
-            for line in textwrap.wrap(
-                one_line(part),
-                max(self.width, NARROWEST),
-                initial_indent=" " * indent,
-                subsequent_indent=" " * (indent + 2),
-                break_on_hyphens=False,
-            ):
+        first, more = " " * indent, " " * (indent + 2)
+        for part in translated(text).splitlines() or [""]:
+            for line in wrapped(one_line(part), max(self.width, NARROWEST), first, more):
                 yield StyledLine(line, style)
 
 
@@ -240,7 +236,7 @@ def _finding(
     yield from _place(finding, pen)
     if finding.repeat > 1:
         again = "right after op 1" if finding.repeat == 2 else "right after the others"
-        yield StyledLine(f"    shows in op {finding.repeat}: the same call again, {again}")
+        yield from pen.wrapped(f"shows in op {finding.repeat}: the same call again, {again}", 4)
     if in_full and finding.hint:
         yield from pen.wrapped(f"hint: {finding.hint}", 4, "green")
     if in_full and program is not None:
@@ -248,17 +244,17 @@ def _finding(
             yield from _excerpt(excerpt, pen)
         left_out = len(finding.tasks) - MOST_CULPRITS
         if left_out > 0:
-            yield StyledLine(f"    and {counted(left_out, 'task')} more", "dim")
+            yield from pen.wrapped(f"and {counted(left_out, 'task')} more", 4, "dim")
     if finding.more:
-        yield StyledLine(f"    and {finding.more} more like this")
+        yield from pen.wrapped(f"and {finding.more} more like this", 4)
 
 
 def _excerpt(excerpt: Excerpt, pen: Pen) -> Iterator[StyledLine]:
     """Yield a stream's name and its tasks, the culprits marked."""
-    yield StyledLine(f"    rank {excerpt.rank} {excerpt.name}", "dim")
+    yield StyledLine(f"    rank {excerpt.rank} {translated(excerpt.name)}", "dim")
     lines = excerpt.lines
-    names = [line.name for line in lines]
-    label_width = max(map(len, names))
+    names = [translated(line.name) for line in lines]
+    label_width = max(map(columns, names))
     left = 8 + label_width + 2
     sources, room = _columns(lines, left, pen)
     before = lines[0].at.index
@@ -268,15 +264,15 @@ def _excerpt(excerpt: Excerpt, pen: Pen) -> Iterator[StyledLine]:
         before = line.at.index
         mark = ("▸" if pen.unicode else ">") if line.is_culprit else " "
         style = "bold" if line.is_culprit else "dim"
-        said = textwrap.wrap(one_line(line.action), room, break_on_hyphens=False)
-        head = f"{'':6}{mark} {name:<{label_width}}  {said[0]:<{room}}  {source}"
+        said = wrapped(_action(line), room)
+        head = f"{'':6}{mark} {padded(name, label_width)}  {padded(said[0], room)}  {source}"
         yield StyledLine(head.rstrip(), style)
         yield from (StyledLine(f"{'':{left + 2}}{part}", style) for part in said[1:])
 
 
 def _columns(lines: Sequence[TaskLine], left: int, pen: Pen) -> tuple[list[str], int]:
     """Return the source lines, shortened where they must be, and the columns for the actions."""
-    longest = max(len(one_line(line.action)) for line in lines)
+    longest = max(columns(_action(line)) for line in lines)
     sources = [one_line(line.source) for line in lines]
     for candidate in (sources, [_shortened(source) for source in sources]):
         free = pen.width - left - 2 - max(map(len, candidate))
@@ -285,6 +281,10 @@ def _columns(lines: Sequence[TaskLine], left: int, pen: Pen) -> tuple[list[str],
     if free < _ACTION_WIDTH:
         return [""] * len(lines), max(pen.width, NARROWEST) - left
     return candidate, free
+
+
+def _action(line: TaskLine) -> str:
+    return translated(one_line(line.action))
 
 
 def _shortened(source: str) -> str:

@@ -20,6 +20,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from hccl_py.enums import TaskKind
+from hccl_py.language import translated
 from hccl_py.printable import brief
 from hccl_py.trace.gantt.findings import finding_groups
 from hccl_py.trace.gantt.lanes import Lane
@@ -171,19 +172,20 @@ class _Chart:
         if len(shown) < len(lanes):
             rest = len(lanes) - len(shown)
             more = f"{rest} more stream{'s' if rest > 1 else ''}"
-            yield Text(f"  and {more}; --limit 0 draws all", style="dim")
+            yield Text(translated(f"  and {more}; --limit 0 draws all"), style="dim")
 
     def _heading(self, group: Group) -> Text:
         scene, width = self.scene, self._name_width + _GAP + 2 + self.window.columns
         times = scene.usage[int(np.searchsorted(scene.ranks, group[0]))].tolist()
         total = sum(times) or 1.0
         named = list(zip(("busy", "waits", "idle"), times, (" us", "", ""), strict=True))
+        named = [(translated(name), us, unit) for name, us, unit in named]
         long = ", ".join(f"{n} {format_time(us)}{unit} ({us / total:.0%})" for n, us, unit in named)
         short = ", ".join(f"{n} {us / total:.0%}" for n, us, _ in named)
-        alike = f", as rank {group[0]}" if len(group) > 1 else ""
+        alike = translated(f", as rank {group[0]}") if len(group) > 1 else ""
         for most, totals in ((6, long), (2, long), (6, short), (2, short), (6, "")):
-            who = format_runs(group, most)
-            gap = width - len(who) - len(alike) - len(totals)
+            who = translated(format_runs(group, most))
+            gap = width - cell_len(who) - cell_len(alike) - cell_len(totals)
             if gap >= 2:
                 break
         text = Text(who, style="bold")
@@ -264,10 +266,11 @@ class _Chart:
         entries = [(*self.words.mark(name), name) for name in used]
         entries += [(self.words.to, "bold", "critical path")] if self._path else []
         entries += [("!", "bold red", "finding")] if self._has_findings else []
+        entries = [(char, style, translated(name)) for char, style, name in entries]
         indent = len(self._front(""))
         text = Text(" " * indent)
         for char, style, name in entries:
-            if text.cell_len + 2 + len(name) > indent + self.window.columns:
+            if text.cell_len + 2 + cell_len(name) > indent + self.window.columns:
                 text.rstrip()
                 yield text
                 text = Text(" " * indent)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
+from hccl_py.language import translated
 from hccl_py.printable import brief
 from hccl_py.trace.scene import Scene, SceneFinding
 from hccl_py.verifier import Severity, verdict
@@ -53,14 +54,14 @@ def list_findings(scene: Scene, width: int) -> Iterator[Text]:
         yield from _listed(group, width)
     if not groups and scene.never_ends and not scene.left_out:
         message, hint = scene.program.linked.report(scene.program)
-        yield from (Text(brief(line), "bold red") for line in message.splitlines())
-        yield Text(f"hint: {brief(hint)}")
+        yield from (Text(brief(translated(line)), "bold red") for line in message.splitlines())
+        yield Text(translated(f"hint: {brief(hint)}"))
     rest = len(groups) - MOST_LISTED
     hints = Counter(f.finding.name for f in scene.findings if f.finding.severity is Severity.HINT)
     also = [f"{rest} more finding{'s' if rest > 1 else ''}"] if rest > 0 else []
     also += [f"{count} x {name}" for name, count in hints.items()]
     if also:
-        yield Text(f"also found: {', '.join(also)}", style="dim")
+        yield Text(translated(f"also found: {', '.join(also)}"), style="dim")
 
 
 def _listed(group: FindingGroup, width: int) -> Iterator[Text]:
