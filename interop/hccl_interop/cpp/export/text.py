@@ -116,5 +116,5 @@ def project_files(
         "include/custom.h": header,
         f"op_host/{op}.cc": host,
         "op_kernel_aicpu/exec_op.cc": kernel,
-        "test/check.sh": filled("check.sh", options=options),
+        "test/check.sh": filled("check.sh", check=f"hccl-py check . {options}", options=options),
     }
