@@ -169,6 +169,8 @@ class Terms:
 
 def uses_of(terms: Terms) -> Iterator[Use]:
     """Yield the values in a step's call, each as often as the call has it."""
+    if terms.shape.function:
+        return
     yield terms.thread()
     if "owner" in terms.fields:
         yield terms.thread("owner")

@@ -50,6 +50,9 @@ _LONG = 40
 _SHORT = 30
 """Characters of a slot that reads well where it is used."""
 
+_GIVEN = ("param", "res")
+"""The arguments of all functions of the kernel."""
+
 _OF_RANK = {"server": "param.rank / kDevices", "device": "param.rank % kDevices"}
 
 
@@ -89,6 +92,7 @@ class _KernelWriter:
         self._wishes: Counter[str] = Counter()
         self._terms: dict[int, Terms] = {}
         self._pitches: dict[Length, str] = {}
+        self._functions: dict[str, str] = {}
 
     def kernel(self, sections: Sequence[CppSection], name_of_all: str) -> tuple[str, str]:
         """Return tables and functions; the last function is all of the algorithm."""
@@ -100,7 +104,10 @@ class _KernelWriter:
                 inside = CppLines(1)
                 self._section(section, inside, _Scope())
                 self._function(out, name, inside)
-                whole.add(f"CHK_RET({name}(param, res));")
+                if section.is_function:
+                    self._functions[section.label] = name
+                else:
+                    whole.checked(name, _GIVEN)
             else:
                 self._section(section, whole, scope)
         self._function(out, name_of_all, whole)
@@ -191,7 +198,9 @@ class _KernelWriter:
             is_here = use.depth <= len(scope.loops) and use not in scope.known
             if is_here and self._is_worth_it(use, counts[use], scope):
                 self._declare(use, nodes, out, scope)
-        if isinstance(node, CppStep):
+        if isinstance(node, CppStep) and (called := self._of(node).shape.function):
+            out.checked(self._functions[called], _GIVEN)
+        elif isinstance(node, CppStep):
             spelling = self._spelling(scope)
             out.checked(
                 *call_of(self._of(node), self._words, spelling, lambda use: self._name(use, scope))
