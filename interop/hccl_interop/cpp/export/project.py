@@ -18,7 +18,7 @@ from hccl_interop.cpp.export.kernel import write_kernel
 from hccl_interop.cpp.export.memory import USER, Home, Zone, check_room, uses_of_memory, zones_of
 from hccl_interop.cpp.export.notifies import notifies_of_threads
 from hccl_interop.cpp.export.sampling import Samples, sample_sizes
-from hccl_interop.cpp.export.sizes import SizeFields, first_wrong, last_switch, sizes_of
+from hccl_interop.cpp.export.sizes import SizeFields, last_switch, sizes_of, wrong_ones
 from hccl_interop.cpp.export.steps import sections_of
 from hccl_interop.cpp.export.text import (
     camel_case,
@@ -115,20 +115,23 @@ def _formulas(
     others = {count: record(count) for count in held_out(samples.least, samples.most)}
     for _ in range(_ATTEMPTS):
         sizes = sizes_of(samples, dimensions)
-        wrong = first_wrong(sizes, others.values())
-        if wrong is None:  # where one of two lengths is the larger one, a rest may hide the other
+        wrong = wrong_ones(sizes, list(others.values()))
+        if not wrong:  # where one of two lengths is the larger one, a rest may hide the other
             switched = range(samples.least, min(last_switch(sizes), samples.most) + 1)
             others |= {count: record(count) for count in switched if count not in others}
-            wrong = first_wrong(sizes, others.values())
-        if wrong is None:
+            wrong = wrong_ones(sizes, list(others.values()))
+        if not wrong:
             return samples, sizes
-        samples = replace(samples, every=(*samples.every, wrong))
+        samples = replace(samples, every=(*samples.every, *wrong[:_MOST_WRONG]))
     missing = f"no formula holds at {samples.every[-1].op.count} elements as it does at others"
     return samples, SizeFields(samples.every, {}, missing)
 
 
 _ATTEMPTS = 8
 """Times that formulas are made."""
+
+_MOST_WRONG = 3
+"""Counts at which formulas are wrong that become samples at once."""
 
 _TELLING = (1 << 17, (100 << 20) + 1, 1 << 27)
 """Counts of fp32 in 512 KiB, in 400 MiB and one element, and in 512 MiB."""
