@@ -36,6 +36,10 @@ class Project(Protocol):
     def missing(self) -> str:
         """The part of the program that is right for this count alone; "" where there is none."""
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of tables: numbers of every rank that no formula gives."""
+
 
 @dataclass(frozen=True)
 class PluginProgram:

@@ -46,6 +46,8 @@ _HELPERS = {
 }
 """Functions and types of the kernel that are written where they are used, in this order."""
 
+_OF_TABLES = "// Numbers of these kRanks ranks: no formula of the rank was found that gives them.\n"
+
 _HCCL_TYPES = {"bf16": "BFP16"}
 
 
@@ -60,6 +62,8 @@ class Exported:
     most: int
     missing: str = ""
     """The task that has no formula, where the project is for one size alone."""
+    tables: tuple[str, ...] = ()
+    """The tables of the kernel: numbers of every rank for which there is no formula."""
 
 
 def export_project(
@@ -220,7 +224,9 @@ class _ProjectWriter:
         op = self._op.name
         texts = (self._header(), self._host(), self._kernel())
         files = project_files(self._name or op, op, *texts, self._options)
-        return Exported(files, self._whole, tuple(self._zones), *self._range, self._sizes.missing)
+        tables = tuple(re.findall(r"^constexpr \w+ (\w+)\[.*= \{", texts[2], re.MULTILINE))
+        missing = self._sizes.missing
+        return Exported(files, self._whole, tuple(self._zones), *self._range, missing, tables)
 
     def _kernel(self) -> str:
         memories = {zone.buffer: zone.memory for zone in self._zones}
@@ -243,7 +249,7 @@ class _ProjectWriter:
             "exec_op.cc",
             op=self._op.name,
             title=self._title,
-            tables=f"{tables}\n" if tables else "",
+            tables=f"{_OF_TABLES}{tables}\n" if tables else "",
             includes="#include <algorithm>\n\n" if "std::max" in code else "",
             helpers="".join(filled(_HELPERS[name]) for name in helpers),
             functions=functions + (filled("rounds") if self._in_rounds else ""),

@@ -115,7 +115,7 @@ def _called(run: _Labelled) -> _Labelled:
     """Return the call of a function for its steps."""
     label, steps = run
     at = steps[0].fields["thread"]
-    return "", [CppStep(StepShape(steps[0].shape.kind, function=label), {"thread": at})]
+    return "", [CppStep(StepShape(TaskKind.NOTIFY_WAIT, function=label), {"thread": at})]
 
 
 def _by_phase(runs: Sequence[_Labelled]) -> list[_Labelled]:
