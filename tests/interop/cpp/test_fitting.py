@@ -85,7 +85,6 @@ def text(turns: int, number: Callable[[int, int], int]) -> str:
             "server * devices + (k < device ? k : k + 1)",
         ),
         (1, lambda r, k: r % 4 // 2 * 2, "device / 2 * 2"),
-        (1, lambda r, k: (r % 4) ^ 1, "device ^ 1"),
         (1, lambda r, k: ((r % 4) ^ 2) // 2 * 2, "(device ^ 2) / 2 * 2"),
         (1, lambda r, k: (r * r + 3) % 7, "T[3, 4, 0, 5][rank]"),
     ],
