@@ -199,6 +199,7 @@ class _KernelWriter:
                 continue
             self._node(nodes[number], nodes, counts, out, scope)
             number += 1
+        out.drop_unused()
 
     def _declare_indices(self, nodes: Sequence[Node], out: CppLines, scope: _Scope) -> None:
         """Write the rests of divisions by which several peers and parts are chosen in a loop."""
