@@ -127,7 +127,7 @@ def _show(
             "tasks": project.program.task_count,
         }
         found |= {"least_count": project.least, "most_count": project.most}
-        found |= {"missing": project.missing or None}
+        found |= {"missing": project.missing or None, "tables": [*project.tables]}
         if is_checked:
             found["difference"] = difference
         print_json({**head, **found}, files=({"path": path} for path in project.files))
@@ -142,6 +142,11 @@ def _show(
         screen.show(f"It is for this size alone: {project.missing}.")
     else:
         screen.show(f"It is for {project.least} to {project.most} elements.")
+    if project.tables:
+        ranks = f"these {project.program.ranks} ranks"
+        screen.show(
+            f"No formula of the rank gives {', '.join(project.tables)}: tables for {ranks}."
+        )
     if difference:
         screen.show(f"Its recording is another program: {difference}")
     elif is_checked:

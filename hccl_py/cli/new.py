@@ -32,6 +32,9 @@ def group(
     engine: Annotated[
         str, option("--engine", "E", "With --cpp: whose kernels it has: aicpu or ccu.")
     ] = "aicpu",
+    contest: Annotated[
+        bool, typer.Option("--contest", help="With --cpp: in the form of HCCL's contests.")
+    ] = False,
     path: Annotated[
         str | None, option("--path", "DIR", "With --cpp: its folder, new or empty; else ./NAME.")
     ] = None,
@@ -51,7 +54,7 @@ def group(
         hint = "Name `executor`, or --cpp NAME; `hccl-py new --help` shows both."
         raise ParameterError("Missing command: what kind of project?", hint)
     else:
-        _custom_op(cpp, op, engine, path, json=json)
+        _custom_op(cpp, op, engine, path, contest=contest, json=json)
 
 
 def _refuse_cpp(cpp: str | None) -> None:
@@ -69,8 +72,13 @@ _KERNELS = {
 }
 """The ranks to begin with and the file to change, by the engine of the kernels."""
 
+_CONTEST = ("--topology ascend950-2x8 --buffsize 400", "op_kernel_aicpu/exec_op.cc")
+"""The cluster of HCCL's contests, and the file to change."""
 
-def _custom_op(name: str, op: str, engine: str, path: str | None, *, json: bool) -> None:
+
+def _custom_op(
+    name: str, op: str, engine: str, path: str | None, *, contest: bool, json: bool
+) -> None:
     from hccl_py.cli.options import one_of
     from hccl_py.cli.streams import aside
     from hccl_py.importers.installed import installed_exporter
@@ -78,8 +86,9 @@ def _custom_op(name: str, op: str, engine: str, path: str | None, *, json: bool)
     from hccl_py.scaffold.project import target_of
 
     with aside():
-        ranks, kernel = one_of("--engine", engine, _KERNELS)
-        texts = installed_exporter("cpp").starting_project(name, op, engine)
+        one_of("--engine", engine, _KERNELS)
+        ranks, kernel = _CONTEST if contest else _KERNELS[engine]
+        texts = installed_exporter("cpp").starting_project(name, op, engine, contest=contest)
         target = target_of(name if path is None else path)
         write_project(texts, target)
         if json:

@@ -36,6 +36,10 @@ class Project(Protocol):
     def missing(self) -> str:
         """The part of the program that is right for this count alone; "" where there is none."""
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of tables: numbers of every rank that no formula gives."""
+
 
 @dataclass(frozen=True)
 class PluginProgram:
@@ -98,7 +102,10 @@ class Exporter(ABC):
         """Return the texts, by path, of a plugin that chooses the first program that fits."""
 
     @abstractmethod
-    def starting_project(self, name: str, op: str, engine: str = "aicpu") -> dict[str, str]:
+    def starting_project(
+        self, name: str, op: str, engine: str = "aicpu", *, contest: bool = False
+    ) -> dict[str, str]:
         """Return the texts, by path, of a project to start from, with kernels for an engine of
-        NPUs; ParameterError for a bad name, and for an engine or op that it is not for.
+        NPUs, or in the form that a `contest` asks for; ParameterError for a bad name, and for an
+        engine or op that it is not for.
         """

@@ -164,9 +164,21 @@ def test_a_custom_op_in_cpp(capsys: pytest.CaptureFixture[str]) -> None:
     assert (found["cpp"], found["op"], found["path"]) == ("other", "all_gather", "there")
 
 
+def test_a_project_in_the_form_of_a_contest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "--cpp", "my_op", "--op", "all_reduce", "--contest"]) == 0
+    said = capsys.readouterr().out
+    assert "hccl-py check my_op --topology ascend950-2x8 --buffsize 400 -b 1M" in said
+    to_change = {"include/custom.h", "op_host/all_reduce.cc", "op_kernel_aicpu/exec_op.cc"}
+    assert to_change < set(written("my_op"))
+    for file in to_change:
+        assert "may be changed" in Path("my_op", file).read_text()
+    assert "for size in 4 512K 512M 419430404; do" in Path("my_op/test/check.sh").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("--cpp", "my_op", "--engine", "ccu", "--contest"), "the engine aicpu"),
         (("--cpp", "my_op", "executor", "My", "--op", "all_gather"), "Name one of them"),
         (("--cpp", "My Op"), "'My Op' is no name for a project in C++"),
         (("--cpp", "my_op", "--op", "barrier"), "No custom op in C++ can stand for 'barrier'"),

@@ -67,8 +67,10 @@ class CppExporter(Exporter):
 
         return plugin_files(programs)
 
-    def starting_project(self, name: str, op: str, engine: str = "aicpu") -> dict[str, str]:
+    def starting_project(
+        self, name: str, op: str, engine: str = "aicpu", *, contest: bool = False
+    ) -> dict[str, str]:
         """Return the files of a project to start from."""
         from hccl_interop.cpp.export.starting import starting_project
 
-        return starting_project(name, op, engine)
+        return starting_project(name, op, engine, contest=contest)

@@ -78,6 +78,14 @@ def text(turns: int, number: Callable[[int, int], int]) -> str:
         (1, lambda r, k: (r % 4 + 3) % 4, "(device + devices - 1) % devices"),
         (1, lambda r, k: 3 if r < 5 else 9, "rank < 5 ? 3 : 9"),
         (1, lambda r, k: 5 if r == 3 else 2, "rank == 3 ? 5 : 2"),
+        (3, lambda r, k: k + (k >= r % 4), "k < device ? k : k + 1"),
+        (
+            3,
+            lambda r, k: r // 4 * 4 + k + (k >= r % 4),
+            "server * devices + (k < device ? k : k + 1)",
+        ),
+        (1, lambda r, k: r % 4 // 2 * 2, "device / 2 * 2"),
+        (1, lambda r, k: ((r % 4) ^ 2) // 2 * 2, "(device ^ 2) / 2 * 2"),
         (1, lambda r, k: (r * r + 3) % 7, "T[3, 4, 0, 5][rank]"),
     ],
 )

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,28 @@ def test_every_header_compiles_alone(header: str, tmp_path: Path) -> None:
     command = [compiler(), *flags, str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+@pytest.mark.sweep
+@pytest.mark.skipif("HCCL_PY_DEMAND_HCCL" not in os.environ, reason="needs a checkout of hccl")
+def test_templates_of_hccl_compile() -> None:
+    """All AICPU templates of HCCL's source, with its own headers and ours, and none of hcomm's."""
+    source = Path(os.environ["HCCL_PY_DEMAND_HCCL"]) / "src"
+    templates = sorted(source.rglob("template/aicpu/*.cc"))
+    assert templates, f"{source} has no template/aicpu"
+    own = {place for path in source.rglob("*.h*") for place in (path.parent, path.parent.parent)}
+    folders = [INCLUDE, INCLUDE / "hccl", INCLUDE / "hcomm", *sorted(own)]
+    release = "-DCANN_VERSION_NUM=90200000"  # 9.2.0: HCCL's build counts releases so
+    flags = ["-std=c++17", "-fsyntax-only", "-w", release, *(f"-I{path}" for path in folders)]
+
+    def said(template: Path) -> str:
+        command = [compiler(), *flags, str(template)]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = dict(zip(templates, pool.map(said, templates), strict=True))
+    wrong = {str(path.relative_to(source)): text[:500] for path, text in found.items() if text}
+    assert not wrong
 
 
 @pytest.mark.skipif("HCCL_PY_DEMAND_HCOMM" not in os.environ, reason="needs a checkout of hcomm")

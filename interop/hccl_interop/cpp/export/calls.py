@@ -56,6 +56,12 @@ class KernelWords:
     threads: int
 
 
+def depth_of(formula: Formula) -> int:
+    """Return the number of loops that a formula depends on, the outermost first."""
+    loops = (name for name in variables(formula) if name.startswith("loop"))
+    return max((int(name[4:]) + 1 for name in loops), default=0)
+
+
 class Use(NamedTuple):
     """A value that a variable may hold.
 
@@ -70,8 +76,7 @@ class Use(NamedTuple):
     @property
     def depth(self) -> int:
         """The number of loops that the value depends on, the outermost first."""
-        names = {name for formula in self.formulas for name in variables(formula)}
-        return max((int(n[4:]) + 1 for n in names if n.startswith("loop")), default=0)
+        return max((depth_of(formula) for formula in self.formulas), default=0)
 
 
 NameOf: TypeAlias = Callable[[Use], str]
@@ -169,6 +174,8 @@ class Terms:
 
 def uses_of(terms: Terms) -> Iterator[Use]:
     """Yield the values in a step's call, each as often as the call has it."""
+    if terms.shape.function:
+        return
     yield terms.thread()
     if "owner" in terms.fields:
         yield terms.thread("owner")

@@ -63,6 +63,24 @@ _ENTRIES: dict[str, tuple[_Entry, ...]] = {
 CAN_EXPORT = tuple(_ENTRIES)
 """Ops that a custom op can stand for."""
 
+
+class _Members(NamedTuple):
+    """The members of an OpParam that an entry fills in, and how."""
+
+    input: str
+    output: str
+    buffer: str
+    dtype: str
+    reduction: str
+    has_unit: bool
+
+
+_OURS = _Members(
+    *("input", "output", "static_cast<char*>({})", "static_cast<HcommDataType>({})"),
+    *("reduceOp = static_cast<HcommReduceOp>(op)", True),
+)
+_CONTEST = _Members("inputPtr", "outputPtr", "{}", "{}", "reduceType = op", False)
+
 _CONDITIONS = {
     "op": "op != kReduceOp",
     "root": "root != kRoot",
@@ -84,7 +102,14 @@ def write_entries(op: str, suffix: str = "") -> str:
 
 def write_open_entries(op: str) -> str:
     """Return the definitions for calls of any data type, reduction and root."""
-    return "\n\n".join(_written(entry, _open(entry)) for entry in _ENTRIES[op])
+    return "\n\n".join(_written(entry, _open(entry, _OURS)) for entry in _ENTRIES[op])
+
+
+def write_contest_entries(op: str) -> str:
+    """Return the definitions that fill in the OpParam of the contest's organisers."""
+    return "\n\n".join(
+        _written(entry, _open(entry, _CONTEST), members=_CONTEST) for entry in _ENTRIES[op]
+    )
 
 
 def _fixed(entry: _Entry) -> list[str]:
@@ -97,14 +122,14 @@ def _fixed(entry: _Entry) -> list[str]:
     ]
 
 
-def _open(entry: _Entry) -> list[str]:
+def _open(entry: _Entry, members: _Members) -> list[str]:
     lines = []
     if entry.named("recvType"):
         lines += _refused("recvType != sendType || recvCount != sendCount")
     lines += [
         "    OpParam param{};",
-        f"    param.dataType = static_cast<HcommDataType>({entry.dtype});",
-        f"    param.unit = SizeOf({entry.dtype});",
+        f"    param.dataType = {members.dtype.format(entry.dtype)};",
+        *([f"    param.unit = SizeOf({entry.dtype});"] if members.has_unit else ()),
     ]
     found = entry.named("root", "destRank", "srcRank")
     return [*lines, f"    param.root = {found};"] if found else lines
@@ -114,16 +139,16 @@ def _refused(condition: str) -> list[str]:
     return [f"    if ({condition}) {{", "        return HCCL_E_NOT_SUPPORT;", "    }"]
 
 
-def _written(entry: _Entry, begin: list[str], suffix: str = "") -> str:
+def _written(entry: _Entry, begin: list[str], suffix: str = "", members: _Members = _OURS) -> str:
     head = f'extern "C" HcclResult {entry.function}{suffix}('
     given = [*entry.parameters, "HcclComm comm", "aclrtStream stream"]
     lines = listed(head, given, ")", len(head))
     lines += ["{", *begin, f"    param.count = {entry.elements};"]
     if entry.named("op"):
-        lines.append("    param.reduceOp = static_cast<HcommReduceOp>(op);")
-    for member, value in (("input", entry.buffer("sendBuf")), ("output", entry.buffer("recvBuf"))):
-        if value:
-            lines.append(f"    param.{member} = static_cast<char*>({value});")
+        lines.append(f"    param.{members.reduction};")
+    for member, name in ((members.input, "sendBuf"), (members.output, "recvBuf")):
+        if value := entry.buffer(name):
+            lines.append(f"    param.{member} = {members.buffer.format(value)};")
     lines += ["    return Run(comm, stream, param);", "}"]
     text = "\n".join(lines)
     for name in ("destRank", "srcRank"):  # an exported kernel knows the pairs

@@ -7,7 +7,7 @@ formulas are tried from the plainest on, and the first that is right at every po
     of the loops alone          15 - step     1 << step     8 >> step
     turned with the rank        (rank + 1 + step) % 16
     skipping the rank           peer < rank ? peer : peer + 1
-    by bits                     rank ^ (1 << step)     (rank ^ 4) / 4 * 4
+    by bits                     rank ^ (1 << step)     (device ^ 4) / 4 * 4
     by server and device        server * 8 + (device + 1) % 8
     a choice                    rank == 0 ? 4 : 2
     a table                     kPeer[step][rank]
@@ -87,10 +87,12 @@ class Fitter:
         yield from self._around(loops, values)
         if (rank == rank[0]).all():
             return
-        kinds = [partial(self._turned, axis, loops, values) for axis in self._axes(rank)]
+        axes = [*self._axes(rank)]
+        kinds = [partial(self._turned, axis, loops, values) for axis in axes]
+        kinds += [partial(_skipping, axis, loops, values) for axis in axes]
+        kinds += [partial(self._masked, axis, loops, values) for axis in axes]
         kinds += [
-            partial(_skipping, rank, loops, values),
-            partial(self._by_bits, rank, loops, values),
+            partial(self._by_reversed_bits, rank, loops, values),
             partial(self._by_server, rank, loops, values),
             partial(self._chosen, where, values),
         ]
@@ -171,30 +173,37 @@ class Fitter:
             known |= {self.devices: DEVICES, self.devices - 1: minus(DEVICES, Number(1))}
         return known.get(number, Number(number)) if number > 2 else Number(number)
 
-    def _by_bits(self, rank: IntArray, loops: IntArray, values: IntArray) -> Formula | None:
-        """Return (rank ^ x) with its last bits cleared, or shifted out; or the same of the rank's
-        bits in reverse order, as in NHR.
+    def _by_reversed_bits(
+        self, rank: IntArray, loops: IntArray, values: IntArray
+    ) -> Formula | None:
+        """Return (x ^ y) with its last bits cleared, x being the rank's bits in reverse order, as
+        in NHR.
         """
-        if values.min() < 0:
-            return None
-        axis = self._axis(rank)
-        for cut in (False, True):
-            found = self._masked(axis, loops, values, cut=cut)
-            if found is not None:
-                return found
         if self.ranks & (self.ranks - 1) or not loops.shape[1]:
             return None
         places = np.array(_reversed_bits(self.ranks))
         table = Table(tuple(places.tolist()), (self.ranks,), (RANK,))
-        axis = Axis(table, places[rank], self.ranks, RANKS)
-        return self._masked(axis, loops, values, cut=False)
+        return self._masked(Axis(table, places[rank], self.ranks, RANKS), loops, values, (False,))
 
     def _masked(
+        self,
+        axis: Axis,
+        loops: IntArray,
+        values: IntArray,
+        cuts: Sequence[bool] = (False, True),
+    ) -> Formula | None:
+        """Return (axis ^ x) with its last bits cleared or, where they are cut, shifted out."""
+        if values.min() < 0:
+            return None
+        found = (self._masked_so(axis, loops, values, cut=cut) for cut in cuts)
+        return next((one for one in found if one is not None), None)
+
+    def _masked_so(
         self, axis: Axis, loops: IntArray, values: IntArray, *, cut: bool
     ) -> Formula | None:
         width, swap = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
         for group in by_turn(loops):
-            found = _bits(axis.at[group], values[group], self.ranks, cut=cut)
+            found = _bits(axis.at[group], values[group], axis.size, cut=cut)
             if found is None:
                 return None
             width[group], swap[group] = found
@@ -218,7 +227,12 @@ class Fitter:
         return None if high is None or low is None else plus(times(high, DEVICES), low)
 
     def _part(self, axis: Axis, loops: IntArray, values: IntArray) -> Formula | None:
-        return self._of_loops(loops, values) or self._turned(axis, loops, values)
+        return (
+            self._of_loops(loops, values)
+            or self._turned(axis, loops, values)
+            or _skipping(axis, loops, values)
+            or self._masked(axis, loops, values)
+        )
 
     def _chosen(self, where: IntArray, values: IntArray) -> Formula | None:
         """Return one of two formulas of the loops, by the rank."""
@@ -282,13 +296,13 @@ def _slope(at: IntArray, loops: IntArray, values: IntArray) -> int:
     return int(numbers[nearest[0]] - numbers[0]) if len(nearest) else 0
 
 
-def _skipping(rank: IntArray, loops: IntArray, values: IntArray) -> Formula | None:
-    """Return a counter of all ranks but the rank itself."""
+def _skipping(axis: Axis, loops: IntArray, values: IntArray) -> Formula | None:
+    """Return a counter of all places of an axis but the rank's own."""
     for loop in range(loops.shape[1]):
         counter = loops[:, loop]
-        if (values == counter + (counter >= rank)).all():
+        if (values == counter + (counter >= axis.at)).all():
             variable = Variable(f"loop{loop}")
-            return Either(Binary("<", variable, RANK), variable, plus(variable, Number(1)))
+            return Either(Binary("<", variable, axis.variable), variable, plus(variable, Number(1)))
     return None
 
 

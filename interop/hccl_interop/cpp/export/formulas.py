@@ -6,7 +6,7 @@ A formula is a tree of values; `text_of` writes it once the names of tables and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -90,11 +90,12 @@ RANKS, SERVERS, DEVICES = Variable("ranks"), Variable("servers"), Variable("devi
 
 @dataclass(frozen=True)
 class Spelling:
-    """The names of variables and tables, and the text of numbers."""
+    """The names of variables and tables, the text of numbers, and formulas that have a name."""
 
     variables: Mapping[str, str]
     table: Callable[[Table], str]
     number: Callable[[int], str] = str
+    named: Mapping[Formula, str] = field(default_factory=dict)
 
 
 def plus(left: Formula, right: Formula) -> Formula:
@@ -199,6 +200,8 @@ def text_of(formula: Formula, spelling: Spelling, least: int = 0) -> str:
 
 def _text(formula: Formula, spelling: Spelling) -> tuple[str, int]:
     """Return the text and the precedence of its last operator."""
+    if formula in spelling.named:
+        return spelling.named[formula], _WORD
     if isinstance(formula, Number):
         return spelling.number(formula.value), _WORD
     if isinstance(formula, Variable):

@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from hccl_interop.cpp.export.calls import KernelWords, Terms, Use, call_of, multiple_text, uses_of
+from hccl_interop.cpp.export.calls import (
+    KernelWords,
+    Terms,
+    Use,
+    call_of,
+    depth_of,
+    multiple_text,
+    uses_of,
+)
 from hccl_interop.cpp.export.data_cuts import Path
 from hccl_interop.cpp.export.fitting import Fitter, condition_of
 from hccl_interop.cpp.export.folding import CppStep, Loop, Node
@@ -22,6 +30,7 @@ from hccl_interop.cpp.export.formulas import (
     Number,
     Spelling,
     Table,
+    parts,
     text_of,
     variables,
 )
@@ -47,8 +56,14 @@ _MOST_INT = (1 << 15) - 1
 _LONG = 40
 """Characters of a value that has a variable, however often it is used."""
 
+_OFTEN, _LONG_INDEX = 2, 16
+"""Uses and characters from which on an index in a loop has a variable."""
+
 _SHORT = 30
 """Characters of a slot that reads well where it is used."""
+
+_GIVEN = ("param", "res")
+"""The arguments of all functions of the kernel."""
 
 _OF_RANK = {"server": "param.rank / kDevices", "device": "param.rank % kDevices"}
 
@@ -67,10 +82,13 @@ class _Scope:
     names: set[str] = field(default_factory=set)
     known: dict[Use, str] = field(default_factory=dict)
     loops: tuple[str, ...] = ()
+    indices: dict[Formula, str] = field(default_factory=dict)
 
     def inner(self, *loops: str) -> _Scope:
         """Return the scope of a block inside."""
-        return _Scope(self.names | {*loops}, dict(self.known), (*self.loops, *loops))
+        return _Scope(
+            self.names | {*loops}, dict(self.known), (*self.loops, *loops), dict(self.indices)
+        )
 
     def name(self, wish: str) -> str:
         """Return a free name, and take it."""
@@ -89,6 +107,7 @@ class _KernelWriter:
         self._wishes: Counter[str] = Counter()
         self._terms: dict[int, Terms] = {}
         self._pitches: dict[Length, str] = {}
+        self._functions: dict[str, str] = {}
 
     def kernel(self, sections: Sequence[CppSection], name_of_all: str) -> tuple[str, str]:
         """Return tables and functions; the last function is all of the algorithm."""
@@ -100,7 +119,10 @@ class _KernelWriter:
                 inside = CppLines(1)
                 self._section(section, inside, _Scope())
                 self._function(out, name, inside)
-                whole.add(f"CHK_RET({name}(param, res));")
+                if section.is_function:
+                    self._functions[section.label] = name
+                else:
+                    whole.checked(name, _GIVEN)
             else:
                 self._section(section, whole, scope)
         self._function(out, name_of_all, whole)
@@ -166,6 +188,7 @@ class _KernelWriter:
     def _block(self, nodes: Sequence[Node], out: CppLines, scope: _Scope) -> None:
         """Write nodes, each behind the variables that it is the first to need."""
         counts = Counter(use for step in steps_in(nodes) for use in uses_of(self._of(step)))
+        self._declare_indices(nodes, out, scope)
         number = 0
         while number < len(nodes):
             pair = nodes[number : number + 2]
@@ -176,6 +199,27 @@ class _KernelWriter:
                 continue
             self._node(nodes[number], nodes, counts, out, scope)
             number += 1
+        out.drop_unused()
+
+    def _declare_indices(self, nodes: Sequence[Node], out: CppLines, scope: _Scope) -> None:
+        """Write the rests of divisions by which several peers and parts are chosen in a loop."""
+        uses = {use for step in steps_in(nodes) for use in uses_of(self._of(step))}
+        counts = Counter(
+            part
+            for use in uses
+            for formula in use.formulas
+            for part in parts(formula)
+            if isinstance(part, Binary) and part.operator == "%" and part not in scope.indices
+        )
+        for formula, count in counts.items():
+            if count < _OFTEN or not 0 < depth_of(formula) == len(scope.loops):
+                continue
+            text = text_of(formula, self._spelling(scope))
+            if len(text) > _LONG_INDEX:
+                is_device = {"device"} <= variables(formula)
+                name = scope.name("other" if is_device else "index")
+                out.set(f"const uint32_t {name}", f"{text};")
+                scope.indices[formula] = name
 
     def _node(
         self,
@@ -191,7 +235,9 @@ class _KernelWriter:
             is_here = use.depth <= len(scope.loops) and use not in scope.known
             if is_here and self._is_worth_it(use, counts[use], scope):
                 self._declare(use, nodes, out, scope)
-        if isinstance(node, CppStep):
+        if isinstance(node, CppStep) and (called := self._of(node).shape.function):
+            out.checked(self._functions[called], _GIVEN)
+        elif isinstance(node, CppStep):
             spelling = self._spelling(scope)
             out.checked(
                 *call_of(self._of(node), self._words, spelling, lambda use: self._name(use, scope))
@@ -364,7 +410,7 @@ class _KernelWriter:
     def _spelling(self, scope: _Scope, wish: str = "number") -> Spelling:
         names = {**_COUNTS, "rank": "rank", "server": "server", "device": "device"}
         names |= {f"loop{depth}": name for depth, name in enumerate(scope.loops)}
-        return Spelling(names, lambda table: self._table(table, wish), _wide)
+        return Spelling(names, lambda table: self._table(table, wish), _wide, scope.indices)
 
     def _table(self, table: Table, wish: str) -> str:
         key = (table.values, table.shape)

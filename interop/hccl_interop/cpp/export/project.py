@@ -18,7 +18,7 @@ from hccl_interop.cpp.export.kernel import write_kernel
 from hccl_interop.cpp.export.memory import USER, Home, Zone, check_room, uses_of_memory, zones_of
 from hccl_interop.cpp.export.notifies import notifies_of_threads
 from hccl_interop.cpp.export.sampling import Samples, sample_sizes
-from hccl_interop.cpp.export.sizes import SizeFields, first_wrong, last_switch, sizes_of
+from hccl_interop.cpp.export.sizes import SizeFields, last_switch, sizes_of, wrong_ones
 from hccl_interop.cpp.export.steps import sections_of
 from hccl_interop.cpp.export.text import (
     camel_case,
@@ -46,6 +46,8 @@ _HELPERS = {
 }
 """Functions and types of the kernel that are written where they are used, in this order."""
 
+_OF_TABLES = "// Numbers of these kRanks ranks: no formula of the rank was found that gives them.\n"
+
 _HCCL_TYPES = {"bf16": "BFP16"}
 
 
@@ -60,6 +62,8 @@ class Exported:
     most: int
     missing: str = ""
     """The task that has no formula, where the project is for one size alone."""
+    tables: tuple[str, ...] = ()
+    """The tables of the kernel: numbers of every rank for which there is no formula."""
 
 
 def export_project(
@@ -115,20 +119,23 @@ def _formulas(
     others = {count: record(count) for count in held_out(samples.least, samples.most)}
     for _ in range(_ATTEMPTS):
         sizes = sizes_of(samples, dimensions)
-        wrong = first_wrong(sizes, others.values())
-        if wrong is None:  # where one of two lengths is the larger one, a rest may hide the other
+        wrong = wrong_ones(sizes, list(others.values()))
+        if not wrong:  # where one of two lengths is the larger one, a rest may hide the other
             switched = range(samples.least, min(last_switch(sizes), samples.most) + 1)
             others |= {count: record(count) for count in switched if count not in others}
-            wrong = first_wrong(sizes, others.values())
-        if wrong is None:
+            wrong = wrong_ones(sizes, list(others.values()))
+        if not wrong:
             return samples, sizes
-        samples = replace(samples, every=(*samples.every, wrong))
+        samples = replace(samples, every=(*samples.every, *wrong[:_MOST_WRONG]))
     missing = f"no formula holds at {samples.every[-1].op.count} elements as it does at others"
     return samples, SizeFields(samples.every, {}, missing)
 
 
 _ATTEMPTS = 8
 """Times that formulas are made."""
+
+_MOST_WRONG = 3
+"""Counts at which formulas are wrong that become samples at once."""
 
 _TELLING = (1 << 17, (100 << 20) + 1, 1 << 27)
 """Counts of fp32 in 512 KiB, in 400 MiB and one element, and in 512 MiB."""
@@ -217,7 +224,9 @@ class _ProjectWriter:
         op = self._op.name
         texts = (self._header(), self._host(), self._kernel())
         files = project_files(self._name or op, op, *texts, self._options)
-        return Exported(files, self._whole, tuple(self._zones), *self._range, self._sizes.missing)
+        tables = tuple(re.findall(r"^constexpr \w+ (\w+)\[.*= \{", texts[2], re.MULTILINE))
+        missing = self._sizes.missing
+        return Exported(files, self._whole, tuple(self._zones), *self._range, missing, tables)
 
     def _kernel(self) -> str:
         memories = {zone.buffer: zone.memory for zone in self._zones}
@@ -240,7 +249,7 @@ class _ProjectWriter:
             "exec_op.cc",
             op=self._op.name,
             title=self._title,
-            tables=f"{tables}\n" if tables else "",
+            tables=f"{_OF_TABLES}{tables}\n" if tables else "",
             includes="#include <algorithm>\n\n" if "std::max" in code else "",
             helpers="".join(filled(_HELPERS[name]) for name in helpers),
             functions=functions + (filled("rounds") if self._in_rounds else ""),

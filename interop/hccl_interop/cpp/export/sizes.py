@@ -8,8 +8,8 @@ Where a step has none, offsets and sizes are those of the exported call, and `mi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,7 +25,7 @@ from hccl_interop.cpp.export.memory_slots import (
     bytes_of,
 )
 from hccl_interop.cpp.export.sampling import Samples
-from hccl_py.call.op_param import OpParam
+from hccl_py.enums import TaskKind
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray, RankInt, values_of
 
@@ -132,19 +132,42 @@ def sizes_of(samples: Samples, numbers: Sequence[int]) -> SizeFields:
     return _LayoutSearch(samples.every, sorted({n for n in numbers if n > 1})).fields()
 
 
-def first_wrong(sizes: SizeFields, programs: Iterable[Program]) -> Program | None:
-    """Return the first program of which the formulas give other bytes; None where none is."""
-    for program in () if sizes.is_fixed else programs:
-        for (batch, number), fields in sizes.known.items():
-            columns = _columns_of((program,), batch, number)
-            size = _predicted_size(fields, program.op)
-            is_right = (size == columns["size"]).all() and all(
-                (_predicted(fields, side, program.op) == columns[side])[size > 0].all()
-                for side in SIDES
-            )
-            if not is_right:
-                return program
-    return None
+def wrong_ones(sizes: SizeFields, programs: Sequence[Program]) -> list[Program]:
+    """Return the programs of which the formulas give other bytes."""
+    if sizes.is_fixed or not programs:
+        return []
+    op = programs[0].op
+    data = _DataParts([program.op.size for program in programs], op.unit)
+    right = np.ones(len(programs), bool)
+    for (batch, number), fields in sizes.known.items():
+        columns = _columns_of(programs, batch, number)
+        size = _predicted_size(fields, data)
+        right &= (size == columns["size"]).all(axis=1)
+        for side in SIDES:
+            is_there = _predicted(fields, side, data) == columns[side]
+            right &= (is_there | (size == 0)).all(axis=1)
+    return [programs[k] for k in np.flatnonzero(~right).tolist()]
+
+
+class _DataParts:
+    """Parts of data of several sizes, each path once."""
+
+    def __init__(self, sizes: Sequence[int], unit: int) -> None:
+        self.sizes, self.unit = np.array(sizes, np.int64), unit
+        self._pieces: dict[Path, Pieces] = {}
+        self._lengths: dict[Length, IntArray] = {}
+
+    def pieces(self, path: Path) -> Pieces:
+        """Return the parts of a path."""
+        if path not in self._pieces:
+            self._pieces[path] = Pieces(path, self.sizes.tolist(), self.unit)
+        return self._pieces[path]
+
+    def bytes_of(self, length: Length) -> IntArray:
+        """Return the bytes of a length, [sizes, 1]."""
+        if length not in self._lengths:
+            self._lengths[length] = bytes_of(length, self.sizes.tolist(), self.unit)[:, None]
+        return self._lengths[length]
 
 
 def last_switch(sizes: SizeFields) -> int:
@@ -171,46 +194,76 @@ def _lengths_of(fields: Fields) -> Iterator[Length]:
             yield side.slots.stride
 
 
-def _predicted(fields: Fields, side: str, op: OpParam) -> IntArray:
-    """Return the offsets of one side by its formulas, [1, ranks]."""
+def _predicted(fields: Fields, side: str, data: _DataParts) -> IntArray:
+    """Return the offsets of one side by its formulas, [sizes, ranks]."""
     assert fields.layout is not None
     form = fields.layout.src if side == "src" else fields.layout.dst
     many = fields.numbers[f"{side}_many"]
+    shape = len(data.sizes), len(many)
     if form.is_fixed:
-        return many[None]
-    pieces = Pieces(form.path, [op.size], op.unit)
-    terms = [n * bytes_of(one, [op.size], op.unit)[0] for n, one in form.slots.base]
+        return np.broadcast_to(many, shape)
+    found = np.zeros(shape, np.int64)
+    for times, length in form.slots.base:
+        found += times * data.bytes_of(length)
     if form.slots.stride is not None:
-        terms.append(many * bytes_of(form.slots.stride, [op.size], op.unit)[0])
+        found += many * data.bytes_of(form.slots.stride)
     part = tuple(np.array(_rows(side, fields.numbers)).T)
-    found: IntArray = sum(terms) + pieces.begins(form.origin)[(slice(None), *part)]
-    return np.broadcast_to(found, (1, len(many)))
+    begins = data.pieces(form.path).begins(form.origin)[(slice(None), *part)]
+    found += begins if part else begins[:, None]
+    return found
 
 
-def _predicted_size(fields: Fields, op: OpParam) -> IntArray:
-    """Return the sizes by their formulas, [1, ranks]."""
+def _predicted_size(fields: Fields, data: _DataParts) -> IntArray:
+    """Return the sizes by their formulas, [sizes, ranks]."""
     assert fields.layout is not None
     path, count = fields.layout.size.path, fields.numbers["size"]
     if not path:
-        return count[None] * op.size
-    pieces = Pieces(path, [op.size], op.unit)
+        return count * data.sizes[:, None]
+    pieces = data.pieces(path)
     if not any(cut.has_index for cut in path):
-        return np.broadcast_to(pieces.size, (1, len(count)))
+        return np.broadcast_to(pieces.size[:, None], (len(data.sizes), len(count)))
     sizes = [
-        int(pieces.column(pieces.size, part[:-1])[0, part[-1] : part[-1] + many].sum())
+        pieces.column(pieces.size, part[:-1])[:, part[-1] : part[-1] + many].sum(axis=1)
         for part, many in zip(_rows("size", fields.numbers), count.tolist(), strict=True)
     ]
-    return np.array([sizes])
+    return np.stack(sizes, axis=1)
 
 
 @dataclass
 class _MovingStep:
-    """An instruction that moves data: its memories and its columns."""
+    """An instruction that moves data, of one batch or of several whose moves correspond: its
+    memories, its columns, and the ranks of each batch.
+    """
 
-    at: tuple[int, int]
+    at: list[tuple[int, int]]
+    ranks: list[int]
     label: str
+    kind: TaskKind
     memories: dict[str, str]
     columns: Numbers
+
+
+def _joined_steps(steps: Sequence[_MovingStep]) -> _MovingStep:
+    """Return the steps of several batches as one."""
+    first = steps[0]
+    if len(steps) == 1:
+        return first
+    columns = {
+        name: np.concatenate([step.columns[name] for step in steps], axis=1)
+        for name in first.columns
+    }
+    at = [place for step in steps for place in step.at]
+    return replace(first, at=at, ranks=[n for step in steps for n in step.ranks], columns=columns)
+
+
+def _single_steps(step: _MovingStep) -> list[_MovingStep]:
+    """Return a joined step as those of its batches."""
+    ends = np.cumsum(step.ranks)[:-1]
+    split = {name: np.split(column, ends, axis=1) for name, column in step.columns.items()}
+    return [
+        replace(step, at=[at], ranks=[n], columns={name: mine[k] for name, mine in split.items()})
+        for k, (at, n) in enumerate(zip(step.at, step.ranks, strict=True))
+    ]
 
 
 _Side: TypeAlias = tuple[SideForm, Numbers]
@@ -231,16 +284,26 @@ class _LayoutSearch:
         self._memories = self._found_slots()
 
     def _read(self) -> Iterator[_MovingStep]:
+        """Yield the moves of batches that correspond as one: only their numbers differ."""
+        groups: dict[tuple[object, ...], list[list[_MovingStep]]] = {}
+        for number in range(len(self._ordered[0].batches)):
+            steps = list(self._moves(number))
+            key = tuple((one.label, *one.memories.values(), one.kind) for one in steps)
+            groups.setdefault(key, []).append(steps)
+        for alike in groups.values():
+            yield from (_joined_steps(steps) for steps in zip(*alike, strict=True))
+
+    def _moves(self, number: int) -> Iterator[_MovingStep]:
         program = self._ordered[0]
-        for number, batch in enumerate(program.batches):
-            for k, one in enumerate(batch.instructions):
-                columns = _columns_of(self._ordered, number, k) if one.kind.moves_data else {}
-                if columns and columns["size"].any():
-                    names = (program.buffers[one.src_buffer], program.buffers[one.dst_buffer])
-                    label = program.labels[one.label] if one.label >= 0 else ""
-                    yield _MovingStep(
-                        (number, k), label, dict(zip(SIDES, names, strict=True)), columns
-                    )
+        batch = program.batches[number]
+        for k, one in enumerate(batch.instructions):
+            columns = _columns_of(self._ordered, number, k) if one.kind.moves_data else {}
+            if columns and columns["size"].any():
+                names = (program.buffers[one.src_buffer], program.buffers[one.dst_buffer])
+                memories = dict(zip(SIDES, names, strict=True))
+                label = program.labels[one.label] if one.label >= 0 else ""
+                ranks = [len(batch.ranks)]
+                yield _MovingStep([(number, k)], ranks, label, one.kind, memories, columns)
 
     def _found_cuts(self) -> Iterator[Pieces]:
         """Yield the paths that sizes and the user's offsets show, the plainest first."""
@@ -280,14 +343,28 @@ class _LayoutSearch:
         """Return the fields of all steps; those of one size where some step has no layout."""
         known: dict[tuple[int, int], Fields] = {}
         for step in self._steps:
-            found = self._fields(step)
-            if found is None:
-                return SizeFields(self._samples, {}, self._described(step))
-            known[step.at] = found
+            for one, found in self._by_batch(step):
+                if found is None:
+                    return SizeFields(self._samples, {}, self._described(one))
+                known[one.at[0]] = found
         return SizeFields(self._samples, known)
 
+    def _by_batch(self, step: _MovingStep) -> Iterator[tuple[_MovingStep, Fields | None]]:
+        """Yield the step of every batch with its fields, of one layout where there is one."""
+        single = _single_steps(step)
+        found = self._fields(step)
+        if found is None:
+            yield from ((one, self._fields(one) if len(single) > 1 else None) for one in single)
+            return
+        numbers = {
+            name: np.split(np.broadcast_to(column, sum(step.ranks)), np.cumsum(step.ranks)[:-1])
+            for name, column in found.numbers.items()
+        }
+        for k, one in enumerate(single):
+            yield one, Fields(found.layout, {name: mine[k] for name, mine in numbers.items()})
+
     def _described(self, step: _MovingStep) -> str:
-        batch, number = step.at
+        batch, number = step.at[0]
         one = self._samples[0].batches[batch].instructions[number]
         where = f" of {step.label}" if step.label else ""
         size, count = int(step.columns["size"][-1, 0]), self._ordered[-1].op.count

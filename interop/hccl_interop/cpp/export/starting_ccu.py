@@ -17,6 +17,8 @@ _OFFSETS = {
 }
 """The place of what a rank reads in every input, by op."""
 
+_CALL = "--topology ascend950-2x8 -b 512K"
+
 _SUMS = ("all_reduce", "reduce_scatter")
 _ROOTED = ("broadcast",)
 
@@ -57,7 +59,7 @@ def ccu_project(name: str, op: str) -> dict[str, str]:
         "include/custom.h": filled("ccu/custom.h", kernel=kernel),
         f"op_host/{op}.cc": host,
         "op_kernel_ccu/ccu_kernel.cc": text,
-        "test/check.sh": filled("check.sh", options="--topology ascend950-2x8 -b 512K"),
+        "test/check.sh": filled("check.sh", check=f"hccl-py check . {_CALL}", options=_CALL),
     }
 
 

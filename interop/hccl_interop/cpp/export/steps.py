@@ -8,7 +8,7 @@ one HCCL buffer of a rank.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
@@ -25,17 +25,18 @@ from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.values import IntArray, RankInt, values_of
 
-_COUNTED = re.compile(r" \d+/\d+$")
+_COUNTED = re.compile(r"[\s\d\[\](),/]+$")
+"""What distinguishes the turns of a phase in its labels: the 2/3, 4 or [0, 1] at their ends."""
 
 _MOST_SECTIONS = 12
-"""Most sections of a program that is split by its labels."""
+"""Most named sections of a program that is split by its labels."""
 
 
 class StepShape(NamedTuple):
     """The part of a step that is the same in all turns.
 
     Memories are names of buffers; `layout` has the forms of source, destination and size, None for
-    bytes of one size alone.
+    bytes of one size alone. A step that calls a `function` of the kernel has that name instead.
     """
 
     kind: TaskKind
@@ -47,6 +48,7 @@ class StepShape(NamedTuple):
     dtype: int = -1
     notify: int = -1
     layout: StepLayout | None = None
+    function: str = ""
 
 
 class Branch(NamedTuple):
@@ -57,10 +59,13 @@ class Branch(NamedTuple):
 
 
 class CppSection(NamedTuple):
-    """The steps under one label ("" for none), by groups of ranks with the same steps."""
+    """The steps under one label ("" for none), by groups of ranks with the same steps; those that
+    other sections call in several places are a function.
+    """
 
     label: str
     branches: list[Branch]
+    is_function: bool = False
 
 
 _Labelled: TypeAlias = tuple[str, list[CppStep]]
@@ -68,17 +73,64 @@ _Labelled: TypeAlias = tuple[str, list[CppStep]]
 
 
 def sections_of(program: Program, sizes: SizeFields, fitter: Fitter) -> list[CppSection]:
-    """Return the sections of a program, with loops where steps repeat."""
+    """Return the sections of a program, with loops where steps repeat; functions come first."""
     reader = _StepReader(program, sizes)
-    labelled = [reader.labelled(number) for number in range(len(program.batches))]
-    labels = {tuple(label for label, _ in mine) for mine in labelled}
-    if len(labels) > 1 or len(labelled[0]) > _MOST_SECTIONS:
-        labelled = [[("", [step for _, steps in mine for step in steps])] for mine in labelled]
+    runs = [reader.labelled(number) for number in range(len(program.batches))]
     ranks = [tuple(batch.ranks.tolist()) for batch in program.batches]
-    return [
+    found = []
+    for label in _recurring(runs):
+        once = [next(steps for name, steps in mine if name == label) for mine in runs]
+        found.append(CppSection(label, _branches(ranks, once, fitter), is_function=True))
+        runs = [[_called(run) if run[0] == label else run for run in mine] for mine in runs]
+    labelled = [_by_phase(mine) for mine in runs]
+    labels = {tuple(label for label, _ in mine) for mine in labelled}
+    if len(labels) > 1 or sum(bool(label) for label in next(iter(labels))) > _MOST_SECTIONS:
+        labelled = [[("", [step for _, steps in mine for step in steps])] for mine in labelled]
+    return found + [
         CppSection(alike[0][0], _branches(ranks, [steps for _, steps in alike], fitter))
         for alike in zip(*labelled, strict=True)
     ]
+
+
+def _recurring(runs: Sequence[Sequence[_Labelled]]) -> list[str]:
+    """Return the labels of steps that recur as they are, as often at all ranks."""
+    found = []
+    for label in dict.fromkeys(label for label, _ in runs[0] if label):
+        every = [[_content(steps) for name, steps in mine if name == label] for mine in runs]
+        times = {len(mine) for mine in every}
+        if len(times) == 1 and times != {1} and all(len(set(mine)) == 1 for mine in every):
+            found.append(label)
+    return found
+
+
+def _content(steps: Sequence[CppStep]) -> Hashable:
+    """Return what is equal for equal steps."""
+    return tuple(
+        (step.shape, *((name, one.values.tobytes()) for name, one in step.fields.items()))
+        for step in steps
+    )
+
+
+def _called(run: _Labelled) -> _Labelled:
+    """Return the call of a function for its steps."""
+    label, steps = run
+    at = steps[0].fields["thread"]
+    return "", [CppStep(StepShape(TaskKind.NOTIFY_WAIT, function=label), {"thread": at})]
+
+
+def _by_phase(runs: Sequence[_Labelled]) -> list[_Labelled]:
+    """Return the steps of the turns of a phase as one run, with those between its turns."""
+    found: list[_Labelled] = []
+    for label, steps in runs:
+        name = _COUNTED.sub("", label)
+        if found and found[-1][0] == name:
+            found[-1][1].extend(steps)
+        elif name and [one for one, _ in found[-2:]] == [name, ""]:
+            _, between = found.pop()
+            found[-1][1].extend([*between, *steps])
+        else:
+            found.append((name, [*steps]))
+    return found
 
 
 def _branches(
@@ -120,7 +172,7 @@ class _StepReader:
         ]
 
     def _label(self, one: Instruction) -> str:
-        return _COUNTED.sub("", self._program.labels[one.label]) if one.label >= 0 else ""
+        return self._program.labels[one.label] if one.label >= 0 else ""
 
     def _step(self, batch: int, number: int, one: Instruction, ranks: IntArray) -> CppStep:
         numbers: dict[str, RankInt | IntArray] = {"thread": one.stream}

@@ -38,6 +38,13 @@ class CppLines:
         """Add all lines of another text, as they are."""
         self._lines += other._lines
 
+    def drop_unused(self) -> None:
+        """Leave out numbers whose names no later line has."""
+        for at in range(len(self._lines) - 1, -1, -1):
+            found = re.match(r"\s*const uint32_t (\w+) =", self._lines[at])
+            if found and not re.search(rf"\b{found[1]}\b", "\n".join(self._lines[at + 1 :])):
+                del self._lines[at]
+
     def set(self, name: str, value: str) -> None:
         """Add an assignment, on two lines where it is too long for one."""
         line = f"{name} = {value}"
@@ -116,5 +123,5 @@ def project_files(
         "include/custom.h": header,
         f"op_host/{op}.cc": host,
         "op_kernel_aicpu/exec_op.cc": kernel,
-        "test/check.sh": filled("check.sh", options=options),
+        "test/check.sh": filled("check.sh", check=f"hccl-py check . {options}", options=options),
     }
