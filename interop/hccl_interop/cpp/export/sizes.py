@@ -100,15 +100,15 @@ class SizeFields:
         """Return the fields of an instruction."""
         if not self.is_fixed:
             return self.known[batch, number]
-        columns = _columns_of(self.samples[:1], batch, number)
+        columns = columns_of(self.samples[:1], batch, number)
         return Fields(None, {name: column[0] for name, column in columns.items()})
 
     def is_empty(self, batch: int, number: int) -> bool:
         """True for an instruction that moves no bytes, at any rank and any size."""
-        return not _columns_of(self.samples, batch, number)["size"].any()
+        return not columns_of(self.samples, batch, number)["size"].any()
 
 
-def _columns_of(samples: Sequence[Program], batch: int, number: int) -> Numbers:
+def columns_of(samples: Sequence[Program], batch: int, number: int) -> Numbers:
     """Return source and destination offset and size in bytes, [samples, ranks] each."""
     ones = [sample.batches[batch].instructions[number] for sample in samples]
     ranks = len(samples[0].batches[batch].ranks)
@@ -136,7 +136,7 @@ def first_wrong(sizes: SizeFields, programs: Iterable[Program]) -> Program | Non
     """Return the first program of which the formulas give other bytes; None where none is."""
     for program in () if sizes.is_fixed else programs:
         for (batch, number), fields in sizes.known.items():
-            columns = _columns_of((program,), batch, number)
+            columns = columns_of((program,), batch, number)
             size = _predicted_size(fields, program.op)
             is_right = (size == columns["size"]).all() and all(
                 (_predicted(fields, side, program.op) == columns[side])[size > 0].all()
@@ -234,7 +234,7 @@ class _LayoutSearch:
         program = self._ordered[0]
         for number, batch in enumerate(program.batches):
             for k, one in enumerate(batch.instructions):
-                columns = _columns_of(self._ordered, number, k) if one.kind.moves_data else {}
+                columns = columns_of(self._ordered, number, k) if one.kind.moves_data else {}
                 if columns and columns["size"].any():
                     names = (program.buffers[one.src_buffer], program.buffers[one.dst_buffer])
                     label = program.labels[one.label] if one.label >= 0 else ""

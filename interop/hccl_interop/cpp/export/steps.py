@@ -35,7 +35,7 @@ class StepShape(NamedTuple):
     """The part of a step that is the same in all turns.
 
     Memories are names of buffers; `layout` has the forms of source, destination and size, None for
-    bytes of one size alone.
+    bytes of one size alone. A move that `may_be_empty` is left out where it has no bytes.
     """
 
     kind: TaskKind
@@ -47,6 +47,7 @@ class StepShape(NamedTuple):
     dtype: int = -1
     notify: int = -1
     layout: StepLayout | None = None
+    may_be_empty: bool = False
 
 
 class Branch(NamedTuple):
@@ -76,12 +77,12 @@ def sections_of(program: Program, sizes: SizeFields, fitter: Fitter) -> list[Cpp
         labelled = [[("", [step for _, steps in mine for step in steps])] for mine in labelled]
     ranks = [tuple(batch.ranks.tolist()) for batch in program.batches]
     return [
-        CppSection(alike[0][0], _branches(ranks, [steps for _, steps in alike], fitter))
+        CppSection(alike[0][0], branches_of(ranks, [steps for _, steps in alike], fitter))
         for alike in zip(*labelled, strict=True)
     ]
 
 
-def _branches(
+def branches_of(
     ranks: Sequence[tuple[int, ...]], by_batch: Sequence[list[CppStep]], fitter: Fitter
 ) -> list[Branch]:
     """Return the groups of ranks whose steps are the same once they are folded."""
