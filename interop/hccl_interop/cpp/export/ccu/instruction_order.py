@@ -5,6 +5,7 @@ get the same sequence, and no sequence may wait for what another one has behind 
 So instructions of groups of ranks are nodes of one graph: an edge leads from an instruction to the
 next one of its stream, and from a post to the wait that consumes it. Any order along its edges has
 no deadlock; here nodes stand by the longest way to them, so that what can begin together does.
+Posts and waits between streams have no length: a kernel has nothing in their place.
 """
 
 from __future__ import annotations
@@ -45,19 +46,14 @@ class RankGroup:
 class InstructionOrder:
     """Groups of ranks, and the graph of their instructions: node `first[g] + k` is the k-th of
     group g. `previous` has the node before it on its stream, -1 for none, `posts` the posts that a
-    wait consumes at some rank, and `level` the longest way to each node.
+    wait consumes at some rank, and `nodes` are all nodes in an order along the edges.
     """
 
     groups: tuple[RankGroup, ...]
     first: IntArray
     previous: tuple[int, ...]
     posts: tuple[tuple[int, ...], ...]
-    level: IntArray
-
-    @cached_property
-    def nodes(self) -> list[int]:
-        """All nodes in an order along the edges."""
-        return np.lexsort((np.arange(len(self.level)), self.level)).tolist()
+    nodes: tuple[int, ...]
 
     @cached_property
     def group_of(self) -> list[int]:
@@ -164,10 +160,13 @@ def _ordered(
     posts: list[list[int]] = [[] for _ in previous]
     for wait, post in np.unique(pairs, axis=0).tolist():
         posts[wait].append(post)
-    level = _levels(previous, posts)
-    if level is None:
+    has_length = [die != NO_DIE for group in groups for die in group.dies]
+    nodes = _along(previous, posts, has_length)
+    if nodes is None:
         return None
-    return InstructionOrder(tuple(groups), first, tuple(previous), tuple(map(tuple, posts)), level)
+    return InstructionOrder(
+        tuple(groups), first, tuple(previous), tuple(map(tuple, posts)), tuple(nodes)
+    )
 
 
 def _nodes_of_tasks(program: Program, groups: list[RankGroup], first: IntArray) -> IntArray:
@@ -179,20 +178,26 @@ def _nodes_of_tasks(program: Program, groups: list[RankGroup], first: IntArray) 
     return node_of
 
 
-def _levels(previous: list[int], posts: list[list[int]]) -> IntArray | None:
-    """Return the longest way to every node; None where edges make a circle."""
+def _along(
+    previous: list[int], posts: list[list[int]], has_length: list[bool]
+) -> list[int] | None:
+    """Return the nodes by the longest way to each; None where edges make a circle."""
     after: list[list[int]] = [[] for _ in previous]
     left = [0] * len(previous)
     for node, (one, others) in enumerate(zip(previous, posts, strict=True)):
         for before in (*(() if one < 0 else (one,)), *others):
             after[before].append(node)
             left[node] += 1
-    level = np.zeros(len(previous), np.int64)
+    way = [0] * len(previous)
     ready = [node for node, count in enumerate(left) if not count]
     for node in ready:
         for other in after[node]:
-            level[other] = max(level[other], level[node] + 1)
+            way[other] = max(way[other], way[node] + has_length[node])
             left[other] -= 1
             if not left[other]:
                 ready.append(other)
-    return level if len(ready) == len(previous) else None
+    if len(ready) < len(previous):
+        return None
+    # At the end of equal ways, those without length come first, as they were met.
+    turn = {node: (has_length[node], 0 if has_length[node] else k) for k, node in enumerate(ready)}
+    return sorted(ready, key=lambda node: (way[node], *turn[node], node))
