@@ -89,7 +89,7 @@ class KernelWriter:
         self._fitter, self._words = fitter, words
         self._tables: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
         self._wishes: Counter[str] = Counter()
-        self._terms: dict[int, Terms] = {}
+        self._terms: dict[int, tuple[CppStep, Terms]] = {}
         self._pitches: dict[Length, str] = {}
 
     def kernel(self, sections: Sequence[CppSection], name_of_all: str) -> tuple[str, str]:
@@ -270,8 +270,8 @@ class KernelWriter:
 
     def _of(self, step: CppStep) -> Terms:
         if id(step) not in self._terms:
-            self._terms[id(step)] = Terms.of(step, self._fitter)
-        return self._terms[id(step)]
+            self._terms[id(step)] = step, Terms.of(step, self._fitter)
+        return self._terms[id(step)][1]
 
     def _declare(self, use: Use, nodes: Sequence[Node], out: CppLines, scope: Scope) -> None:
         kinds = {"peer": "const Peer&", "thread": "const ThreadHandle"}
