@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hccl_interop.cpp.export.channels import ChannelGroups, JoinedPlane, planes_of
 from hccl_interop.cpp.export.ccu.instruction_order import DIES
+from hccl_interop.cpp.export.channels import ChannelGroups, JoinedPlane, planes_of
 from hccl_py.program.program import Program
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,10 +11,11 @@ import numpy as np
 from hccl_interop.cpp.export.calls import KernelWords
 from hccl_interop.cpp.export.ccu.die_channels import NETWORKS, DieChannels
 from hccl_interop.cpp.export.ccu.instruction_order import InstructionOrder, order_of
-from hccl_interop.cpp.export.ccu.kernel_steps import KernelSteps, StepMaker
+from hccl_interop.cpp.export.ccu.kernel_steps import GroupSteps, KernelSteps, StepMaker
 from hccl_interop.cpp.export.ccu.kernel_text import EngineWriter
 from hccl_interop.cpp.export.ccu.lengths import LengthWriter
 from hccl_interop.cpp.export.ccu.phases import BITS, Issued, KernelAt, Sequenced, kernels_of
+from hccl_interop.cpp.export.channels import JoinedPlane
 from hccl_interop.cpp.export.entries import write_entries
 from hccl_interop.cpp.export.host import shown_to_peers
 from hccl_interop.cpp.export.memory import USER, Home
@@ -25,8 +26,8 @@ from hccl_interop.cpp.export.project import (
     ProjectWriter,
     analysed,
 )
-from hccl_interop.cpp.export.steps import branches_of
-from hccl_interop.cpp.export.text import CppLines, filled, project_files
+from hccl_interop.cpp.export.steps import Branch, branches_of
+from hccl_interop.cpp.export.text import filled, project_files
 from hccl_py.enums import READS, WRITES, ReduceOp, TaskKind
 from hccl_py.errors import NotSupportedError
 from hccl_py.program.program import Program
@@ -36,19 +37,20 @@ from hccl_py.values import values_of
 MOST_MOVED = 256 << 20
 """Bytes of one move over a channel."""
 
-_BUDGETS = {"variables": 400, "addresses": 400, "events": 48, "instructions": 32768}
+BUDGETS = {"variables": 400, "addresses": 400, "events": 48, "instructions": 32768}
 """What an instance has for one round of registration, on each die."""
 
 _MOST_NOTIFIES = 8
 """Notifies of a channel."""
 
 _FEWER = (
-    "Export it for fewer ranks or with fewer moves, or for the AI CPU: --engine aicpu, which has no "
-    "such limit."
+    "Export it for fewer ranks, or for the AI CPU, which has no such limit: leave out --engine."
 )
 
 _TYPES = ("uint8", "int16", "int32", "fp16", "fp32", "bf16")
 _REDUCTIONS = (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN)
+
+_SECOND = "    CHK_RET(HcclThreadAcquire(comm, COMM_ENGINE_CCU, 1, 1, &res.second));\n"
 
 _MEMORY_NAMES = {"input": "kInput", "output": "kOutput", "ccl": "kCcl"}
 _ON_HOST = {"kInput": "param.input", "kOutput": "param.output", "kCcl": "res.ccl"}
@@ -56,7 +58,7 @@ _ON_HOST = {"kInput": "param.input", "kOutput": "param.output", "kCcl": "res.ccl
 
 @dataclass(frozen=True)
 class _Ends:
-    """The kernel in which each die begins, that in which it ends, and whether peers must be told."""
+    """The kernels in which each die begins and ends, and arrays of peers that must be told so."""
 
     first: dict[int, KernelAt]
     last: dict[int, KernelAt]
@@ -174,22 +176,21 @@ class EngineProjectWriter(ProjectWriter):
                 "Ask for fewer notifies of a channel: a notify can be used again after its wait.",
             )
         for kernel in self._kernels:
-            for needs in map(self._needs, kernel.groups, [kernel] * len(kernel.groups)):
-                for sort, number in needs.items():
-                    if number > _BUDGETS[sort]:
+            for group in kernel.groups:
+                for sort, number in self._needs(group, kernel).items():
+                    if number > BUDGETS[sort]:
                         raise NotSupportedError(
                             f"Kernel {kernel.name} needs {number} {sort} of die {kernel.at.die}, "
-                            f"and a kernel has {_BUDGETS[sort]}.",
+                            f"and a kernel has {BUDGETS[sort]}.",
                             _FEWER,
                         )
 
-    def _needs(self, group: object, kernel: KernelSteps) -> dict[str, int]:
-        from hccl_interop.cpp.export.ccu.kernel_steps import GroupSteps
-
-        assert isinstance(group, GroupSteps)
+    def _needs(self, group: GroupSteps, kernel: KernelSteps) -> dict[str, int]:
+        """Return the registers and instructions that a group's ranks need in a kernel."""
         places = len(group.places)
         own = 1 + len(self._every) + kernel.lengths
-        joined = max(int(plane.joins.sum(axis=1).max()) for plane in self._dies.on(kernel.at.die)) if self._dies.on(kernel.at.die) else 0
+        planes = self._dies.on(kernel.at.die)
+        joined = sum(int(plane.joins.sum(axis=1).max()) for plane in planes)
         exchanged = (len(self._far) + 4) * joined
         return {
             "variables": own + places + 1,
@@ -200,7 +201,7 @@ class EngineProjectWriter(ProjectWriter):
 
     # Texts.
 
-    def _branches(self, kernel: KernelSteps, *, lengths: bool) -> list:
+    def _branches(self, kernel: KernelSteps, *, lengths: bool) -> list[Branch]:
         ranks = [tuple(one.group.ranks.tolist()) for one in kernel.groups]
         steps = [one.lengths.steps if lengths else one.steps for one in kernel.groups]
         return branches_of(ranks, steps, self._fitter)
@@ -238,7 +239,7 @@ class EngineProjectWriter(ProjectWriter):
         """Return the exchange of addresses, in the first kernel of a die."""
         if self._ends.first[at.die] != at:
             return ""
-        return self._at_each(at.die, "Show", "") + self._at_each(at.die, "AwaitShown", "")
+        return self._at_each(at.die, "Show") + self._at_each(at.die, "AwaitShown")
 
     def _signals(self, at: KernelAt) -> str:
         """Return the signals at the end of the last kernel of a die, so that no rank shows another
@@ -249,14 +250,17 @@ class EngineProjectWriter(ProjectWriter):
         found = []
         for plane in self._dies.on(at.die):
             if plane.title in self._ends.needs_signal:
-                found += [self._each(plane, f"{call}({{}}, kEnd - kFirstNotify)") for call in ("Record", "Await")]
+                found += [
+                    self._each(plane, f"{call}({{}}, kEnd - kFirstNotify)")
+                    for call in ("Record", "Await")
+                ]
         return "".join(found)
 
-    def _at_each(self, die: int, call: str, more: str) -> str:
-        return "".join(self._each(plane, f"{call}({{}}{more})") for plane in self._dies.on(die))
+    def _at_each(self, die: int, call: str) -> str:
+        return "".join(self._each(plane, f"{call}({{}})") for plane in self._dies.on(die))
 
     @staticmethod
-    def _each(plane, call: str) -> str:
+    def _each(plane: JoinedPlane, call: str) -> str:
         return filled(
             "ccu/export/each_peer",
             condition=f"{plane.function}(rank, peer)",
@@ -329,9 +333,7 @@ class EngineProjectWriter(ProjectWriter):
                 )
                 for _, plane in self._dies.arrays
             ),
-            acquire_second="    CHK_RET(HcclThreadAcquire(comm, COMM_ENGINE_CCU, 1, 1, &res.second));\n"
-            if self._has_two
-            else "",
+            acquire_second=_SECOND if self._has_two else "",
             registered="".join(self._registered()),
             tag=f"hccl_py.ccu.{name}",
             main_notifies=int(self._has_two),
@@ -356,9 +358,10 @@ class EngineProjectWriter(ProjectWriter):
         for kernels in self._phases():
             yield "    CHK_RET(HcommCcuKernelRegisterStart(instance));\n"
             for number, kernel in kernels:
+                name = kernel.name
                 yield (
-                    f'    CHK_RET(Register(instance, {kernel.at.die}, "{kernel.name}", {kernel.name},'
-                    f" kernel, res.kernels[{number}]));\n"
+                    f'    CHK_RET(Register(instance, {kernel.at.die}, "{name}", {name}, kernel, '
+                    f"res.kernels[{number}]));\n"
                 )
             yield "    CHK_RET(HcommCcuKernelRegisterEnd(instance));\n"
 
@@ -378,7 +381,7 @@ class EngineProjectWriter(ProjectWriter):
                 yield "    CHK_RET(HcommThreadNotifyWaitOnThread(res.main, 0, kTimeout));\n"
 
 
-def _name(at: KernelAt, every: dict[KernelAt, object]) -> str:
+def _name(at: KernelAt, every: Iterable[KernelAt]) -> str:
     phases = {one.phase for one in every}
     phase = f"Phase{at.phase + 1}" if len(phases) > 1 else ""
     return f"{phase}{NETWORKS[at.die]}Kernel"

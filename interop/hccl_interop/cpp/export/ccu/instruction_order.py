@@ -102,7 +102,13 @@ def _groups(program: Program, sizes: SizeFields, die_of_end: IntArray) -> list[R
             one.kind.moves_data and not sizes.is_empty(number, k)
             for k, one in enumerate(batch.instructions)
         ]
-        dies[:, [one.kind.moves_data and not moved for one, moved in zip(batch.instructions, is_move, strict=True)]] = NO_DIE
+        dies[
+            :,
+            [
+                one.kind.moves_data and not moved
+                for one, moved in zip(batch.instructions, is_move, strict=True)
+            ],
+        ] = NO_DIE
         alike: dict[bytes, list[int]] = defaultdict(list)
         for place, row in enumerate(dies):
             alike[row.tobytes()].append(place)
@@ -142,9 +148,7 @@ def _apart(group: RankGroup) -> list[RankGroup]:
     ]
 
 
-def _ordered(
-    program: Program, linked: Linked, groups: list[RankGroup]
-) -> InstructionOrder | None:
+def _ordered(program: Program, linked: Linked, groups: list[RankGroup]) -> InstructionOrder | None:
     """Return the order of groups; None where their instructions have none."""
     lengths = [len(group.instructions) for group in groups]
     first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -178,9 +182,7 @@ def _nodes_of_tasks(program: Program, groups: list[RankGroup], first: IntArray) 
     return node_of
 
 
-def _along(
-    previous: list[int], posts: list[list[int]], has_length: list[bool]
-) -> list[int] | None:
+def _along(previous: list[int], posts: list[list[int]], has_length: list[bool]) -> list[int] | None:
     """Return the nodes by the longest way to each; None where edges make a circle."""
     after: list[list[int]] = [[] for _ in previous]
     left = [0] * len(previous)

@@ -145,8 +145,8 @@ class StepMaker:
             if memory in moved:
                 at = lengths.offset(self.program, number, side)
                 numbers[side] = at
-            peers = numbers.get("peer", 0) if memory[1] else -1
-            found.places |= {(*memory, at, plane, int(p)) for p in np.atleast_1d(peers)[:1]}
+            peer = int(np.atleast_1d(numbers["peer"])[0]) if memory[1] else -1
+            found.places.add((*memory, at, plane, peer))
         numbers |= {"size": lengths.size(number), "bit": issued.bit}
         found.events = max(found.events, issued.bit // BITS + 1)
         may_be_empty = lengths.may_be_empty(number)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hccl_interop.cpp.export.calls import Terms, Use, bytes_of, offset_of
+from hccl_interop.cpp.export.calls import Use, bytes_of, offset_of
 from hccl_interop.cpp.export.ccu.instruction_order import RankGroup
-from hccl_interop.cpp.export.folding import CppStep, Loop
+from hccl_interop.cpp.export.folding import CppStep
 from hccl_interop.cpp.export.kernel import KernelWriter, Scope
 from hccl_interop.cpp.export.memory import Home, Zone
 from hccl_interop.cpp.export.points import Points
@@ -42,8 +42,8 @@ class LengthList:
         layout, numbers = self.sizes.fields(self.group.batch, number)
         form = None
         if layout is not None:
-            form = layout.src if side == "src" else layout.dst
-            form = StepLayout(form, SideForm(is_fixed=True), SizeForm())
+            mine = layout.src if side == "src" else layout.dst
+            form = StepLayout(mine, SideForm(is_fixed=True), SizeForm())
         shape = StepShape(TaskKind.COPY, is_local=True, src=buffer, layout=form)
         fields = {
             f"src{name.removeprefix(side)}": values
@@ -110,7 +110,9 @@ class LengthWriter(KernelWriter):
         terms, spelling = self._of(step), self._spelling(scope)
         if terms.shape.src:
             home = self._words.memories[terms.shape.src]
-            found = offset_of(terms, "src", Home("", home.offset), spelling, lambda use: self._name(use, scope))
+            found = offset_of(
+                terms, "src", Home("", home.offset), spelling, lambda use: self._name(use, scope)
+            )
             text = " + ".join(found) or "0"
         else:
             text = bytes_of(terms, spelling, lambda use: self._name(use, scope))

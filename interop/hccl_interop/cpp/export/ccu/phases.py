@@ -74,9 +74,7 @@ def _phases(order: InstructionOrder) -> list[int]:
             least[node] = mine
             continue
         phases[node] = mine[die]
-        least[node] = tuple(
-            max(mine[k], phases[node] + (k != die)) for k in range(DIES)
-        )
+        least[node] = tuple(max(mine[k], phases[node] + (k != die)) for k in range(DIES))
     return phases
 
 

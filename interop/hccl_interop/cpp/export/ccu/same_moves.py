@@ -8,8 +8,9 @@ every run of the program must do so in every run of the kernels. Kernels may hav
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from hccl_interop.cpp.export.memory import Zone
 from hccl_interop.cpp.export.same import ComparedQueues
@@ -17,7 +18,7 @@ from hccl_py.enums import POST, TaskKind
 from hccl_py.program.matching import match
 from hccl_py.program.program import Program
 
-_Move = tuple[Hashable, ...]
+_Move: TypeAlias = tuple[int, str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def _ordered(program: Program, places: dict[str, int]) -> _OrderedMoves:
             task = read.data(TaskKind(kind[row]), row)
             before.append(behind[queue])
             behind[queue] |= 1 << len(moves)
-            moves.append((rank[row], task.kind, *task.numbers))
+            moves.append((rank[row], task.kind, task.numbers))
     return _OrderedMoves(moves, before)
 
 
@@ -95,7 +96,8 @@ def _bits(number: int) -> Iterator[int]:
 
 
 def _text(move: _Move) -> str:
-    rank, kind, peer, size, (source, source_at), (target, target_at), *_ = move  # type: ignore[misc]
+    rank, kind, numbers = move
+    peer, size, (source, source_at), (target, target_at), *_ = numbers
     far = f" with rank {peer}" if peer != -1 else ""
     return (
         f"rank {rank}'s {kind}{far} of {size} bytes from {source}[{source_at}] to "
