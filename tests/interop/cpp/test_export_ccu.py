@@ -157,7 +157,7 @@ def test_a_data_type_that_the_ccu_does_not_reduce_is_refused() -> None:
 
 def test_too_large_a_move_is_refused_with_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_project, "MOST_MOVED", 1000)
-    with pytest.raises(NotSupportedError, match="moves 16384 bytes .* and the CCU at most 1000"):
+    with pytest.raises(NotSupportedError, match=r"moves 16384 bytes .* and the CCU at most 1000"):
         EngineExport("AicpuAllGatherSoleMesh")
 
 
