@@ -97,6 +97,17 @@ def test_kernels_have_the_moves_of_the_program_in_its_order(
         assert report.ok, format_verdict(report)
 
 
+def test_data_that_does_not_fit_the_buffer_goes_in_rounds(tmp_path: Path) -> None:
+    exported = EngineExport("AicpuAllGatherSoleMesh")
+    count = 1 << 25
+    recorded = exported.recorder(tmp_path)(count, 1)
+    program = exported.program(count)
+    assert program.rounds > 1
+    assert first_lost(program, recorded.require(), exported.project.zones) is None
+    report = check(recorded)
+    assert report.ok, format_verdict(report)
+
+
 def test_a_kernel_is_for_one_die_and_phases_follow_each_other(tmp_path: Path) -> None:
     exported = EngineExport("AicpuAllGatherSequenceMeshConcurNHR", 2, 2)
     kernels = exported.project.files[KERNEL].split("CcuResult ")[1:]

@@ -1,7 +1,8 @@
 """Lengths: the offsets and sizes that a launch passes to a kernel, each of them once.
 
 A kernel knows ranks and peers when it is registered, and learns sizes of data at every launch. The
-offsets and sizes of a group's moves that are equal at all ranks and all sizes are one argument.
+offsets and sizes of a group's moves that are equal at all ranks and all sizes are one argument, but
+for offsets in the user's memory: there slots are as far apart as the data of all rounds is long.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from hccl_interop.cpp.export.calls import Use, bytes_of, offset_of
 from hccl_interop.cpp.export.ccu.instruction_order import RankGroup
 from hccl_interop.cpp.export.folding import CppStep
 from hccl_interop.cpp.export.kernel import KernelWriter, Scope
-from hccl_interop.cpp.export.memory import Home, Zone
+from hccl_interop.cpp.export.memory import USER, Home, Zone
 from hccl_interop.cpp.export.points import Points
 from hccl_interop.cpp.export.sizes import SideForm, SizeFields, SizeForm, StepLayout, columns_of
 from hccl_interop.cpp.export.steps import Branch, CppSection, StepShape
@@ -31,7 +32,7 @@ class LengthList:
     sizes: SizeFields
     zones: Mapping[str, Zone]
     steps: list[CppStep] = field(default_factory=list)
-    numbers: dict[bytes, int] = field(default_factory=dict)
+    numbers: dict[tuple[bool, bytes], int] = field(default_factory=dict)
 
     def offset(self, program: Program, number: int, side: str) -> int:
         """Return the number of the offset of one side of an instruction."""
@@ -74,7 +75,7 @@ class LengthList:
         return found[:, self.group.places]
 
     def _number(self, column: IntArray, shape: StepShape, fields: Mapping[str, IntArray]) -> int:
-        key = column.tobytes()
+        key = shape.src in USER, column.tobytes()
         if key not in self.numbers:
             self.numbers[key] = len(self.steps)
             points = {
