@@ -14,6 +14,7 @@ from hccl_interop.cpp.export.fitting import Fitter, condition_of
 from hccl_interop.cpp.export.folding import CppStep, Loop, Node
 from hccl_interop.cpp.export.forks import fork_or_join
 from hccl_interop.cpp.export.formulas import (
+    BOUND,
     DEVICE,
     RANK,
     RANKS,
@@ -230,7 +231,7 @@ class KernelWriter:
     def _loop(self, loop: Loop, out: CppLines, scope: Scope) -> None:
         counter = self._counter(loop, scope)
         count = self._fitter.formula(loop.count)
-        text = text_of(count, self._spelling(scope))
+        text = text_of(count, self._spelling(scope), BOUND)
         if isinstance(count, Number):
             text = self._count_text(count.value)
         out.add(f"for (uint32_t {counter} = 0; {counter} < {text}; ++{counter}) {{")
