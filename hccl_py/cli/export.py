@@ -54,7 +54,7 @@ _SAME = {
     "aicpu": "Its recording is the same program, task by task.",
     "ccu": "Its recording has the same moves, in every order that the program has.",
 }
-"""What a comparison has found where nothing differs, by the engine of the kernels."""
+"""The result of a comparison where nothing differs, by the engine of the kernels."""
 
 
 @grouped

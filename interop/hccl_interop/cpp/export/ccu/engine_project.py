@@ -14,7 +14,7 @@ from hccl_interop.cpp.export.ccu.instruction_order import InstructionOrder, orde
 from hccl_interop.cpp.export.ccu.kernel_steps import GroupSteps, KernelSteps, StepMaker
 from hccl_interop.cpp.export.ccu.kernel_text import EngineWriter
 from hccl_interop.cpp.export.ccu.lengths import LengthWriter
-from hccl_interop.cpp.export.ccu.phases import BITS, Issued, KernelAt, Sequenced, kernels_of
+from hccl_interop.cpp.export.ccu.phases import BITS, IssuedNode, KernelAt, Sequenced, kernels_of
 from hccl_interop.cpp.export.channels import JoinedPlane
 from hccl_interop.cpp.export.entries import write_entries
 from hccl_interop.cpp.export.host import shown_to_peers
@@ -38,7 +38,7 @@ MOST_MOVED = 256 << 20
 """Bytes of one move over a channel."""
 
 BUDGETS = {"variables": 400, "addresses": 400, "events": 48, "instructions": 32768}
-"""What an instance has for one round of registration, on each die."""
+"""Registers of an instance for one round of registration, on each die."""
 
 _MOST_NOTIFIES = 8
 """Notifies of a channel."""
@@ -424,7 +424,7 @@ def _ends(
         for group, steps in zip(order.groups, sequence, strict=True):
             for step in steps:
                 turn += 1
-                if not isinstance(step, Issued):
+                if not isinstance(step, IssuedNode):
                     continue
                 one = order.instruction(step.node)
                 width = len(program.batches[group.batch].ranks)

@@ -11,7 +11,7 @@ import numpy as np
 from hccl_interop.cpp.export.ccu.die_channels import DieChannels
 from hccl_interop.cpp.export.ccu.instruction_order import InstructionOrder, RankGroup
 from hccl_interop.cpp.export.ccu.lengths import LengthList
-from hccl_interop.cpp.export.ccu.phases import BITS, Arrivals, Issued, KernelAt, Sequenced
+from hccl_interop.cpp.export.ccu.phases import BITS, Arrivals, IssuedNode, KernelAt, Sequenced
 from hccl_interop.cpp.export.folding import CppStep
 from hccl_interop.cpp.export.memory import Zone
 from hccl_interop.cpp.export.points import Points
@@ -24,7 +24,7 @@ from hccl_py.values import IntArray, values_of
 
 @dataclass
 class GroupSteps:
-    """What the ranks of a group do in a kernel: steps, lengths, and the registers of each sort."""
+    """The work of a group in a kernel: steps, lengths, and the registers of each sort."""
 
     group: RankGroup
     lengths: LengthList
@@ -123,7 +123,7 @@ class StepMaker:
         return found
 
     def _issued(
-        self, found: GroupSteps, issued: Issued, number: int, moved: set[tuple[str, bool]]
+        self, found: GroupSteps, issued: IssuedNode, number: int, moved: set[tuple[str, bool]]
     ) -> tuple[StepShape, dict[str, int | IntArray]]:
         group, one = found.group, found.group.instructions[number]
         numbers: dict[str, int | IntArray] = {}
@@ -168,5 +168,5 @@ class StepMaker:
 def _moves(order: InstructionOrder, sequence: Sequence[Sequenced], start: int) -> Iterator[int]:
     """Yield the numbers of the moves of a sequence."""
     for one in sequence:
-        if isinstance(one, Issued) and order.instruction(one.node).kind.moves_data:
+        if isinstance(one, IssuedNode) and order.instruction(one.node).kind.moves_data:
             yield one.node - start

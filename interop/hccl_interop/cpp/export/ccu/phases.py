@@ -26,7 +26,7 @@ class KernelAt(NamedTuple):
     die: int
 
 
-class Issued(NamedTuple):
+class IssuedNode(NamedTuple):
     """A node that a kernel issues, and the bit that a move sets, -1 for a post or wait."""
 
     node: int
@@ -40,7 +40,7 @@ class Arrivals(NamedTuple):
     mask: int
 
 
-Sequenced = Issued | Arrivals
+Sequenced = IssuedNode | Arrivals
 
 
 def kernels_of(order: InstructionOrder) -> dict[KernelAt, list[list[Sequenced]]]:
@@ -128,5 +128,5 @@ def _sequence(
     for node in nodes:
         yield from events.waits(needs[node])
         moves = order.instruction(node).kind.moves_data
-        yield Issued(node, events.taken(node) if moves else -1)
+        yield IssuedNode(node, events.taken(node) if moves else -1)
     yield from events.waits(frozenset(events.bits))
