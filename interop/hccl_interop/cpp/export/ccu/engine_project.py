@@ -57,7 +57,7 @@ _ON_HOST = {"kInput": "param.input", "kOutput": "param.output", "kCcl": "res.ccl
 
 
 @dataclass(frozen=True)
-class _Ends:
+class _DieEnds:
     """The kernels in which each die begins and ends, and arrays of peers that must be told so."""
 
     first: dict[int, KernelAt]
@@ -409,7 +409,7 @@ def _ends(
     order: InstructionOrder,
     sequences: dict[KernelAt, list[list[Sequenced]]],
     dies: DieChannels,
-) -> _Ends:
+) -> _DieEnds:
     """Return where each die begins and ends, and the arrays of channels on which peers must say
     that they have ended: those where no post of a rank follows its last move.
     """
@@ -437,4 +437,4 @@ def _ends(
     late |= posts < 0
     late &= dies.array >= 0
     titles = {dies.arrays[int(k)][1].title for k in np.unique(dies.array[late])}
-    return _Ends(first, last, frozenset(titles))
+    return _DieEnds(first, last, frozenset(titles))

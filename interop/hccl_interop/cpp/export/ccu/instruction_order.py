@@ -32,7 +32,7 @@ NO_DIE = -1
 
 
 @dataclass(frozen=True)
-class RankGroup:
+class AlikeRanks:
     """Ranks of a batch whose instructions use the same dies, and the place of each in the batch."""
 
     batch: int
@@ -49,7 +49,7 @@ class InstructionOrder:
     wait consumes at some rank, and `nodes` are all nodes in an order along the edges.
     """
 
-    groups: tuple[RankGroup, ...]
+    groups: tuple[AlikeRanks, ...]
     first: IntArray
     previous: tuple[int, ...]
     posts: tuple[tuple[int, ...], ...]
@@ -92,7 +92,7 @@ def order_of(program: Program, sizes: SizeFields, die_of_end: IntArray) -> Instr
     return found
 
 
-def _groups(program: Program, sizes: SizeFields, die_of_end: IntArray) -> list[RankGroup]:
+def _groups(program: Program, sizes: SizeFields, die_of_end: IntArray) -> list[AlikeRanks]:
     tasks, found = program.tasks, []
     for number, batch in enumerate(program.batches):
         rows = tasks.first[batch.ranks][:, None] + np.arange(len(batch.instructions))
@@ -116,7 +116,7 @@ def _groups(program: Program, sizes: SizeFields, die_of_end: IntArray) -> list[R
             places = np.array(members)
             every = tuple(batch.instructions)
             local = _local_dies(every, is_move, dies[members[0]].tolist())
-            found.append(RankGroup(number, batch.ranks[places], places, every, local))
+            found.append(AlikeRanks(number, batch.ranks[places], places, every, local))
     return found
 
 
@@ -140,15 +140,15 @@ def _local_dies(
     )
 
 
-def _apart(group: RankGroup) -> list[RankGroup]:
+def _apart(group: AlikeRanks) -> list[AlikeRanks]:
     return [
-        RankGroup(group.batch, group.ranks[k : k + 1], group.places[k : k + 1], *rest)
+        AlikeRanks(group.batch, group.ranks[k : k + 1], group.places[k : k + 1], *rest)
         for rest in ((group.instructions, group.dies),)
         for k in range(len(group.ranks))
     ]
 
 
-def _ordered(program: Program, linked: Linked, groups: list[RankGroup]) -> InstructionOrder | None:
+def _ordered(program: Program, linked: Linked, groups: list[AlikeRanks]) -> InstructionOrder | None:
     """Return the order of groups; None where their instructions have none."""
     lengths = [len(group.instructions) for group in groups]
     first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -173,7 +173,7 @@ def _ordered(program: Program, linked: Linked, groups: list[RankGroup]) -> Instr
     )
 
 
-def _nodes_of_tasks(program: Program, groups: list[RankGroup], first: IntArray) -> IntArray:
+def _nodes_of_tasks(program: Program, groups: list[AlikeRanks], first: IntArray) -> IntArray:
     node_of = np.empty(len(program.tasks), np.int64)
     for group, start in zip(groups, first.tolist(), strict=False):
         numbers = np.arange(len(group.instructions))

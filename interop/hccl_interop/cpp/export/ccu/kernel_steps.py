@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from hccl_interop.cpp.export.ccu.die_channels import DieChannels
-from hccl_interop.cpp.export.ccu.instruction_order import InstructionOrder, RankGroup
+from hccl_interop.cpp.export.ccu.instruction_order import InstructionOrder, AlikeRanks
 from hccl_interop.cpp.export.ccu.lengths import LengthList
 from hccl_interop.cpp.export.ccu.phases import BITS, Arrivals, IssuedNode, KernelAt, Sequenced
 from hccl_interop.cpp.export.folding import CppStep
@@ -26,7 +26,7 @@ from hccl_py.values import IntArray, values_of
 class GroupSteps:
     """The work of a group in a kernel: steps, lengths, and the registers of each sort."""
 
-    group: RankGroup
+    group: AlikeRanks
     lengths: LengthList
     steps: list[CppStep] = field(default_factory=list)
     places: set[tuple[object, ...]] = field(default_factory=set)
@@ -92,7 +92,7 @@ class StepMaker:
                         found.add(memory)
         return found
 
-    def _memories(self, group: RankGroup, number: int) -> Iterator[tuple[str, tuple[str, bool]]]:
+    def _memories(self, group: AlikeRanks, number: int) -> Iterator[tuple[str, tuple[str, bool]]]:
         """Yield both sides of a move, with the memory and whether it is the peer's."""
         one = group.instructions[number]
         is_local = one.kind in (TaskKind.COPY, TaskKind.REDUCE)
@@ -102,7 +102,7 @@ class StepMaker:
 
     def _group(
         self,
-        group: RankGroup,
+        group: AlikeRanks,
         sequence: Sequence[Sequenced],
         moved: set[tuple[str, bool]],
         start: int,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hccl_interop.cpp.export.calls import Use, bytes_of, offset_of
-from hccl_interop.cpp.export.ccu.instruction_order import RankGroup
+from hccl_interop.cpp.export.ccu.instruction_order import AlikeRanks
 from hccl_interop.cpp.export.folding import CppStep
 from hccl_interop.cpp.export.kernel import KernelWriter, Scope
 from hccl_interop.cpp.export.memory import USER, Home, Zone
@@ -28,7 +28,7 @@ from hccl_py.values import IntArray
 class LengthList:
     """The lengths of a group in a kernel, in the order in which moves first need them."""
 
-    group: RankGroup
+    group: AlikeRanks
     sizes: SizeFields
     zones: Mapping[str, Zone]
     steps: list[CppStep] = field(default_factory=list)

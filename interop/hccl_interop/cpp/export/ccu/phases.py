@@ -100,7 +100,7 @@ def _needs(order: InstructionOrder) -> list[frozenset[int]]:
 
 
 @dataclass
-class _Events:
+class _OpenBits:
     """The bits of moves that a kernel has issued and not waited for."""
 
     bits: dict[int, int] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class _Events:
 def _sequence(
     nodes: Sequence[int], order: InstructionOrder, needs: Sequence[frozenset[int]]
 ) -> Iterator[Sequenced]:
-    events = _Events()
+    events = _OpenBits()
     for node in nodes:
         yield from events.waits(needs[node])
         moves = order.instruction(node).kind.moves_data
