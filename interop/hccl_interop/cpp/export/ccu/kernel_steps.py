@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from hccl_interop.cpp.export.ccu.die_channels import DieChannels
-from hccl_interop.cpp.export.ccu.instruction_order import InstructionOrder, AlikeRanks
+from hccl_interop.cpp.export.ccu.instruction_order import AlikeRanks, InstructionOrder
 from hccl_interop.cpp.export.ccu.lengths import LengthList
 from hccl_interop.cpp.export.ccu.phases import BITS, Arrivals, IssuedNode, KernelAt, Sequenced
 from hccl_interop.cpp.export.folding import CppStep
