@@ -50,6 +50,13 @@ _CALL = only(
 )
 
 
+_SAME = {
+    "aicpu": "Its recording is the same program, task by task.",
+    "ccu": "Its recording has the same moves, in every order that the program has.",
+}
+"""The result of a comparison where nothing differs, by the engine of the kernels."""
+
+
 @grouped
 def command(
     *,
@@ -58,6 +65,9 @@ def command(
         str | None,
         option("--plugin", "DIR", "Instead: the folder of a project for HCCL's algorithm plugin."),
     ] = None,
+    engine: Annotated[
+        str, option("--engine", "E", "With --to: whose kernels it has, aicpu or ccu.")
+    ] = "aicpu",
     call: Annotated[ProgramOptions, _CALL],
     check: Annotated[
         bool, flag("--check", "Build and record it, and compare it with the executor.")
@@ -68,16 +78,27 @@ def command(
 
     The project has the layout of HCCL's examples, and does for this number of ranks what the
     executor does: with loops and formulas where there are some, with tables where there are none.
+    With --engine ccu its kernels are the CCU's, where the executor fits a CCU's registers.
     With --plugin it is a program of HCCL's algorithm plugin, and a selector takes the calls that it
     is for. Nothing is ever overwritten.
     """
+    from hccl_py.cli.options import one_of
     from hccl_py.importers.installed import installed_exporter
     from hccl_py.scaffold import write_project
     from hccl_py.scaffold.project import check_target, target_of
 
+    one_of("--engine", engine, _SAME)
     exporter = installed_exporter("cpp")
     if plugin is not None:
         from hccl_py.cli.export_plugin import write_plugin
+
+        if engine != "aicpu":
+            from hccl_py.errors import NotSupportedError
+
+            raise NotSupportedError(
+                "HCCL's algorithm plugin takes kernels of the AI CPU alone.",
+                "Leave out --engine, or export one executor: --to DIR.",
+            )
 
         write_plugin(call, exporter, plugin, to, check, output)
         return
@@ -90,13 +111,14 @@ def command(
     target = target_of(to, "--to")
     check_target(target, "--to")
     request, op = requested(call, exporter)
-    project = exported(call, exporter, request, op)
+    project = exported(call, exporter, request, op, engine=engine)
     write_project(project.files, target, "--to")
     difference = None
     if check:
         recorded = recorded_at(target, request, op, call)
         difference = exporter.difference(project, recorded)
-    _show(str(call.executor), project, to, request, op, difference, check, output)
+    same = _SAME[engine] if check and not difference else ""
+    _show(str(call.executor), project, to, request, op, difference, same, output)
     if difference:
         raise typer.Exit(WRONG)
 
@@ -108,7 +130,7 @@ def _show(
     request: CallRequest,
     op: OpParam,
     difference: str | None,
-    is_checked: bool,
+    same: str,
     output: Output,
 ) -> None:
     from hccl_py.cli.call import describe_topology
@@ -128,7 +150,7 @@ def _show(
         }
         found |= {"least_count": project.least, "most_count": project.most}
         found |= {"missing": project.missing or None, "tables": [*project.tables]}
-        if is_checked:
+        if same or difference:
             found["difference"] = difference
         print_json({**head, **found}, files=({"path": path} for path in project.files))
         return
@@ -149,5 +171,5 @@ def _show(
         )
     if difference:
         screen.show(f"Its recording is another program: {difference}")
-    elif is_checked:
-        screen.show("Its recording is the same program, task by task.")
+    elif same:
+        screen.show(same)

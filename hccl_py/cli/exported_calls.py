@@ -20,7 +20,12 @@ _HCCL_BUFFER = 400 << 20
 
 
 def exported(
-    call: ProgramOptions, exporter: Exporter, request: CallRequest, op: OpParam, name: str = ""
+    call: ProgramOptions,
+    exporter: Exporter,
+    request: CallRequest,
+    op: OpParam,
+    name: str = "",
+    engine: str = "aicpu",
 ) -> Project:
     """Return the project of a call, with a name where it is one of several."""
     return exporter.export(
@@ -30,6 +35,7 @@ def exported(
         _HCCL_BUFFER if call.buffsize is None else call.buffsize << 20,
         _options(call),
         name,
+        engine,
     )
 
 

@@ -76,12 +76,14 @@ class Exporter(ABC):
         buffer_bytes: int,
         options: str,
         name: str = "",
+        engine: str = "aicpu",
     ) -> Project:
-        """Return the project for what `record` records of a number of elements.
+        """Return the project for what `record` records of a number of elements, with kernels for an
+        engine of NPUs.
 
         A project with a `name` shares a process with others. `buffer_bytes` has the HCCL
         buffer, `options` are those of `hccl-py check` for the call.
-        Raises NotSupportedError where the language cannot express the program.
+        Raises NotSupportedError where the language or the engine cannot express the program.
         """
 
     @abstractmethod

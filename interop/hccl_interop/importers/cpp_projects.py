@@ -42,14 +42,23 @@ class CppExporter(Exporter):
         buffer_bytes: int,
         options: str,
         name: str = "",
+        engine: str = "aicpu",
     ) -> Exported:
         """Return the project of the program that `record` records."""
+        if engine == "ccu":
+            from hccl_interop.cpp.export.ccu.engine_project import export_engine_project
+
+            return export_engine_project(record, count, topology, buffer_bytes, options, name)
         from hccl_interop.cpp.export.project import export_project
 
         return export_project(record, count, topology, buffer_bytes, options, name)
 
     def difference(self, project: Exported, recorded: Program) -> str | None:
         """Compare the program of a project with its recording."""
+        if project.engine == "ccu":
+            from hccl_interop.cpp.export.ccu.same_moves import first_lost
+
+            return first_lost(project.program, recorded, project.zones)
         from hccl_interop.cpp.export.same import first_difference
 
         return first_difference(project.program, recorded, project.zones)

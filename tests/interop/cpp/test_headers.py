@@ -90,7 +90,7 @@ def test_templates_of_hccl_compile() -> None:
     templates = sorted(source.rglob("template/aicpu/*.cc"))
     assert templates, f"{source} has no template/aicpu"
     own = {place for path in source.rglob("*.h*") for place in (path.parent, path.parent.parent)}
-    folders = [INCLUDE, INCLUDE / "hccl", INCLUDE / "hcomm", *sorted(own)]
+    folders = [INCLUDE, INCLUDE / "hccl", INCLUDE / "hcomm", INCLUDE / "acl", *sorted(own)]
     release = "-DCANN_VERSION_NUM=90200000"  # 9.2.0: HCCL's build counts releases so
     flags = ["-std=c++17", "-fsyntax-only", "-w", release, *(f"-I{path}" for path in folders)]
 

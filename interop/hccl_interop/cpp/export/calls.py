@@ -233,7 +233,7 @@ def _moving(terms: Terms, words: KernelWords, spelling: Spelling, name_of: NameO
     if shape.kind.reduces:
         arguments += [_count(terms, spelling, name_of), *_reduction(shape, words)]
     else:
-        arguments.append(_size(terms, spelling, name_of))
+        arguments.append(bytes_of(terms, spelling, name_of))
     return _CALLS[shape.kind], arguments
 
 
@@ -252,7 +252,14 @@ def _address(
         base = f"{name_of(terms.peer)}.{memory.owner}"
     else:
         base = "res.ccl" if memory.owner == "ccl" else f"param.{memory.owner}"
-    summands = [base, memory.offset]
+    return " + ".join([base, *offset_of(terms, side, memory, spelling, name_of)])
+
+
+def offset_of(
+    terms: Terms, side: str, memory: Home, spelling: Spelling, name_of: NameOf
+) -> list[str]:
+    """Return the summands of the offset of one side in its memory."""
+    summands = [memory.offset]
     form = terms.form(side)
     if form is None or form.is_fixed:
         summands.append(
@@ -263,7 +270,7 @@ def _address(
         summands.append(name_of(place))
     if sliced is not None and form is not None and _has_offset(form, sliced):
         summands.append(f"{name_of(sliced)}.offset")
-    return " + ".join(part for part in summands if part)
+    return [part for part in summands if part]
 
 
 def _has_offset(form: SideForm, sliced: Use) -> bool:
@@ -285,7 +292,8 @@ def multiple_text(count: Formula, unit: str, spelling: Spelling) -> str:
     return unit if count == Number(1) else f"{text_of(count, spelling, FACTOR)} * {unit}"
 
 
-def _size(terms: Terms, spelling: Spelling, name_of: NameOf) -> str:
+def bytes_of(terms: Terms, spelling: Spelling, name_of: NameOf) -> str:
+    """Return the bytes that a step moves."""
     if terms.sizing is not None:
         return f"{name_of(terms.sizing)}.size"
     if terms.has_slots:

@@ -35,8 +35,8 @@ _COMPARES = {"<", ">=", "=="}
 
 _WORD, _CHOICE = 12, 1
 
-SUMMAND, FACTOR = _LEVELS["+"], _WORD
-"""Least precedences: of a summand, and of one word."""
+BOUND, SUMMAND, FACTOR = _LEVELS["<<"], _LEVELS["+"], _WORD
+"""Least precedences: of what a counter is less than, of a summand, and of one word."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ _OPERATIONS: dict[str, Callable[[IntArray, IntArray], IntArray]] = {
 
 def text_of(formula: Formula, spelling: Spelling, least: int = 0) -> str:
     """Return the formula in C++, in brackets where its last operator binds less tightly than
-    `least`: `SUMMAND` or `FACTOR`.
+    `least`: `BOUND`, `SUMMAND` or `FACTOR`.
     """
     text, level = _text(formula, spelling)
     return text if level >= least else f"({text})"

@@ -22,6 +22,7 @@ from hccl_interop.cpp.export.fitting import Fitter, condition_of
 from hccl_interop.cpp.export.folding import CppStep, Loop, Node
 from hccl_interop.cpp.export.forks import fork_or_join
 from hccl_interop.cpp.export.formulas import (
+    BOUND,
     DEVICE,
     RANK,
     RANKS,
@@ -72,11 +73,11 @@ def write_kernel(
     sections: Sequence[CppSection], fitter: Fitter, words: KernelWords, whole: str = "ExecOp"
 ) -> tuple[str, str]:
     """Return the algorithm in C++: tables, then functions, the last of which is `whole`."""
-    return _KernelWriter(fitter, words).kernel(sections, whole)
+    return KernelWriter(fitter, words).kernel(sections, whole)
 
 
 @dataclass
-class _Scope:
+class Scope:
     """The names taken and the variables declared in a block and in those around it."""
 
     names: set[str] = field(default_factory=set)
@@ -84,9 +85,9 @@ class _Scope:
     loops: tuple[str, ...] = ()
     indices: dict[Formula, str] = field(default_factory=dict)
 
-    def inner(self, *loops: str) -> _Scope:
+    def inner(self, *loops: str) -> Scope:
         """Return the scope of a block inside."""
-        return _Scope(
+        return Scope(
             self.names | {*loops}, dict(self.known), (*self.loops, *loops), dict(self.indices)
         )
 
@@ -100,24 +101,26 @@ class _Scope:
         return found
 
 
-class _KernelWriter:
+class KernelWriter:
+    """The text of an algorithm: of its loops, of variables, and of a call for every step."""
+
     def __init__(self, fitter: Fitter, words: KernelWords) -> None:
         self._fitter, self._words = fitter, words
         self._tables: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
         self._wishes: Counter[str] = Counter()
-        self._terms: dict[int, Terms] = {}
+        self._terms: dict[int, tuple[CppStep, Terms]] = {}
         self._pitches: dict[Length, str] = {}
         self._functions: dict[str, str] = {}
 
     def kernel(self, sections: Sequence[CppSection], name_of_all: str) -> tuple[str, str]:
         """Return tables and functions; the last function is all of the algorithm."""
         out, whole = CppLines(), CppLines(1)
-        names, scope = _Scope(set(_TAKEN)), _Scope()
+        names, scope = Scope(set(_TAKEN)), Scope()
         for section in sections:
             if section.label and len(sections) > 1:
                 name = names.name(camel_case(section.label))
                 inside = CppLines(1)
-                self._section(section, inside, _Scope())
+                self._section(section, inside, Scope())
                 self._function(out, name, inside)
                 if section.is_function:
                     self._functions[section.label] = name
@@ -131,21 +134,7 @@ class _KernelWriter:
     def _function(self, out: CppLines, name: str, inside: CppLines) -> None:
         """Add a function, and at its begin the variables that its body needs."""
         text = str(inside)
-        head = [
-            f"    const uint32_t {word} = {value};"
-            for word, value in {"rank": "param.rank", **_OF_RANK}.items()
-            if re.search(rf"(?<![.\w]){word}\b", text)
-        ]
-        pitches = [
-            f"    const uint64_t {name} = {self._length(length)};"
-            for length, name in self._pitches.items()
-            if re.search(rf"\b{name}\b", text)
-        ]
-        if re.search(r"\bdata\b", "".join([text, *pitches])):
-            head.append("    const Slice data{0, param.bytes};")
-        if re.search(r"\bmain\b", text):
-            head.append("    const ThreadHandle main = res.threads[0];")
-        head += pitches
+        head = self._head(text)
         body = "".join([*head, text])
         given = [
             f"const {kind}& {word}" if re.search(rf"\b{word}\b", body) else f"const {kind}&"
@@ -161,7 +150,25 @@ class _KernelWriter:
         out.add("}")
         out.add()
 
-    def _section(self, section: CppSection, out: CppLines, scope: _Scope) -> None:
+    def _head(self, text: str) -> list[str]:
+        """Return the declarations of the variables of a rank and of the data that a body needs."""
+        head = [
+            f"    const uint32_t {word} = {value};"
+            for word, value in {"rank": "param.rank", **_OF_RANK}.items()
+            if re.search(rf"(?<![.\w]){word}\b", text)
+        ]
+        pitches = [
+            f"    const uint64_t {name} = {self._length(length)};"
+            for length, name in self._pitches.items()
+            if re.search(rf"\b{name}\b", text)
+        ]
+        if re.search(r"\bdata\b", "".join([text, *pitches])):
+            head.append("    const Slice data{0, param.bytes};")
+        if re.search(r"\bmain\b", text):
+            head.append("    const ThreadHandle main = res.threads[0];")
+        return head + pitches
+
+    def _section(self, section: CppSection, out: CppLines, scope: Scope) -> None:
         branches = [branch for branch in section.branches if branch.nodes]
         left = list(range(self._fitter.ranks))
         for number, branch in enumerate(branches):
@@ -183,11 +190,11 @@ class _KernelWriter:
         if found is None:
             flags = tuple(int(rank in branch.ranks) for rank in range(self._fitter.ranks))
             found = Table(flags, (len(flags),), (RANK,))
-        return text_of(found, self._spelling(_Scope(), "takesPart"))
+        return text_of(found, self._spelling(Scope(), "takesPart"))
 
-    def _block(self, nodes: Sequence[Node], out: CppLines, scope: _Scope) -> None:
+    def _block(self, nodes: Sequence[Node], out: CppLines, scope: Scope) -> None:
         """Write nodes, each behind the variables that it is the first to need."""
-        counts = Counter(use for step in steps_in(nodes) for use in uses_of(self._of(step)))
+        counts = Counter(use for step in steps_in(nodes) for use in self._uses(step))
         self._declare_indices(nodes, out, scope)
         number = 0
         while number < len(nodes):
@@ -201,7 +208,7 @@ class _KernelWriter:
             number += 1
         out.drop_unused()
 
-    def _declare_indices(self, nodes: Sequence[Node], out: CppLines, scope: _Scope) -> None:
+    def _declare_indices(self, nodes: Sequence[Node], out: CppLines, scope: Scope) -> None:
         """Write the rests of divisions by which several peers and parts are chosen in a loop."""
         uses = {use for step in steps_in(nodes) for use in uses_of(self._of(step))}
         counts = Counter(
@@ -227,28 +234,33 @@ class _KernelWriter:
         nodes: Sequence[Node],
         counts: Counter[Use],
         out: CppLines,
-        scope: _Scope,
+        scope: Scope,
     ) -> None:
         """Write one of several nodes, behind the variables that it is the first to need."""
-        inside = {use: None for step in steps_in([node]) for use in uses_of(self._of(step))}
+        inside = {use: None for step in steps_in([node]) for use in self._uses(step)}
         for use in inside:
             is_here = use.depth <= len(scope.loops) and use not in scope.known
             if is_here and self._is_worth_it(use, counts[use], scope):
                 self._declare(use, nodes, out, scope)
-        if isinstance(node, CppStep) and (called := self._of(node).shape.function):
-            out.checked(self._functions[called], _GIVEN)
-        elif isinstance(node, CppStep):
-            spelling = self._spelling(scope)
-            out.checked(
-                *call_of(self._of(node), self._words, spelling, lambda use: self._name(use, scope))
-            )
+        if isinstance(node, CppStep):
+            self._step(node, out, scope)
         else:
             self._loop(node, out, scope)
+
+    def _step(self, step: CppStep, out: CppLines, scope: Scope) -> None:
+        """Write the call of a step, or of the function that has its steps."""
+        if called := self._of(step).shape.function:
+            out.checked(self._functions[called], _GIVEN)
+            return
+        spelling = self._spelling(scope)
+        out.checked(
+            *call_of(self._of(step), self._words, spelling, lambda use: self._name(use, scope))
+        )
 
     def _count_of(self, node: Node) -> Formula | None:
         return self._fitter.formula(node.count) if isinstance(node, Loop) else None
 
-    def _workers(self, node: Node, scope: _Scope) -> str:
+    def _workers(self, node: Node, scope: Scope) -> str:
         """Return the number of workers of a fork or join."""
         count = self._count_of(node)
         assert count is not None
@@ -256,17 +268,17 @@ class _KernelWriter:
             return "kThreads - 1"
         return text_of(count, self._spelling(scope))
 
-    def _is_worth_it(self, use: Use, times: int, scope: _Scope) -> bool:
+    def _is_worth_it(self, use: Use, times: int, scope: Scope) -> bool:
         """True if a variable reads better than the value."""
         value = self._value(use, scope)
         if use.kind in ("slot", "place") and len(value) <= _SHORT:
             return False
         return value not in ("main", "data") and (times > 1 or len(value) > _LONG)
 
-    def _loop(self, loop: Loop, out: CppLines, scope: _Scope) -> None:
+    def _loop(self, loop: Loop, out: CppLines, scope: Scope) -> None:
         counter = self._counter(loop, scope)
         count = self._fitter.formula(loop.count)
-        text = text_of(count, self._spelling(scope))
+        text = text_of(count, self._spelling(scope), BOUND)
         if isinstance(count, Number):
             text = self._count_text(count.value)
         out.add(f"for (uint32_t {counter} = 0; {counter} < {text}; ++{counter}) {{")
@@ -283,13 +295,13 @@ class _KernelWriter:
             return sizes[count]
         return f"{sizes[count + 1]} - 1" if count > 1 and count + 1 in sizes else str(count)
 
-    def _counter(self, loop: Loop, scope: _Scope) -> str:
+    def _counter(self, loop: Loop, scope: Scope) -> str:
         """Return a name for the counter of a loop: a lane where every turn has its own thread."""
         own = f"loop{len(scope.loops)}"
         threads = [
             formula
             for step in steps_in(loop.body)
-            for formula in (self._of(step).fields["thread"], self._of(step).fields.get("owner"))
+            for formula in map(self._of(step).fields.get, ("thread", "owner"))
             if formula is not None
         ]
         if any(own in variables(formula) for formula in threads):
@@ -300,12 +312,16 @@ class _KernelWriter:
             (wish for wish in wishes if wish not in scope.names), wishes[-1] + str(len(scope.loops))
         )
 
+    def _uses(self, step: CppStep) -> Iterator[Use]:
+        """Yield the values in the call of a step."""
+        return uses_of(self._of(step))
+
     def _of(self, step: CppStep) -> Terms:
         if id(step) not in self._terms:
-            self._terms[id(step)] = Terms.of(step, self._fitter)
-        return self._terms[id(step)]
+            self._terms[id(step)] = step, Terms.of(step, self._fitter)
+        return self._terms[id(step)][1]
 
-    def _declare(self, use: Use, nodes: Sequence[Node], out: CppLines, scope: _Scope) -> None:
+    def _declare(self, use: Use, nodes: Sequence[Node], out: CppLines, scope: Scope) -> None:
         kinds = {"peer": "const Peer&", "thread": "const ThreadHandle"}
         kinds |= {"slot": "const uint64_t", "place": "const uint64_t", "slice": "const Slice"}
         value = self._value(use, scope)
@@ -338,10 +354,10 @@ class _KernelWriter:
             return "to" if peers & read else "from"
         return "peer"
 
-    def _name(self, use: Use, scope: _Scope) -> str:
+    def _name(self, use: Use, scope: Scope) -> str:
         return scope.known.get(use) or self._value(use, scope)
 
-    def _value(self, use: Use, scope: _Scope) -> str:
+    def _value(self, use: Use, scope: Scope) -> str:
         spelling = self._spelling(scope, {"slice": "chunk"}.get(use.kind, use.kind))
         if use.kind == "peer":
             return f"res.{self._words.planes[str(use.where)]}[{text_of(use.formulas[0], spelling)}]"
@@ -385,7 +401,7 @@ class _KernelWriter:
         if not path:
             return "param.bytes"
         first = (Number(0),) * sum(cut.has_index for cut in path)
-        spelling = self._spelling(_Scope())
+        spelling = self._spelling(Scope())
         return f"{self._slice(path, 0, (*first, Number(1)), spelling)}.size"
 
     def _slice(
@@ -407,7 +423,7 @@ class _KernelWriter:
             taken += 1
         return text
 
-    def _spelling(self, scope: _Scope, wish: str = "number") -> Spelling:
+    def _spelling(self, scope: Scope, wish: str = "number") -> Spelling:
         names = {**_COUNTS, "rank": "rank", "server": "server", "device": "device"}
         names |= {f"loop{depth}": name for depth, name in enumerate(scope.loops)}
         return Spelling(names, lambda table: self._table(table, wish), _wide, scope.indices)

@@ -33,7 +33,7 @@ from hccl_py.program.program import Program
 from hccl_py.program.transports import NOTIFY_NAMES
 from hccl_py.topology.topology import Topology
 
-_HELPERS = {
+HELPERS = {
     "Aligned": "aligned",
     "Slice": "slice",
     "Part": "part",
@@ -65,6 +65,23 @@ class Exported:
     tables: tuple[str, ...] = ()
     """The tables of the kernel: numbers of every rank for which there is no formula."""
 
+    engine: str = "aicpu"
+    """The engine of its kernels: "aicpu" or "ccu"."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A program, its samples, the most elements that they or rounds of them stand for, and the
+    formulas and memories of all of them.
+    """
+
+    program: Program
+    samples: Samples
+    most: int
+    sizes: SizeFields
+    fitter: Fitter
+    zones: Sequence[Zone]
+
 
 def export_project(
     record: Callable[[int], Program],
@@ -82,6 +99,13 @@ def export_project(
     Raises NotSupportedError for programs that HCCL's programming API cannot express,
     ParameterError for a call without data.
     """
+    return ProjectWriter(analysed(record, count, topology, hccl_bytes), options, name).exported()
+
+
+def analysed(
+    record: Callable[[int], Program], count: int, topology: Topology, hccl_bytes: int
+) -> Analysis:
+    """Return what all sizes of a call have in common; raises as `export_project` does."""
     if count < 1:
         raise ParameterError(
             "There is nothing to export in a call without data.", "Give a size: -b."
@@ -107,7 +131,7 @@ def export_project(
         why = sizes.missing or f"rounds of {samples.most} elements are not alike"
         samples, most = Samples((program,), count, count), count
         sizes = SizeFields((program,), {}, why)
-    return _ProjectWriter(program, samples, most, sizes, fitter, zones, options, name).exported()
+    return Analysis(program, samples, most, sizes, fitter, zones)
 
 
 def _formulas(
@@ -192,22 +216,14 @@ def _dimensions(fitter: Fitter) -> list[int]:
     return [ranks, devices, ranks // devices, power, ranks - 1, devices - 1, 2 * ranks, 2, 4]
 
 
-class _ProjectWriter:
-    def __init__(
-        self,
-        program: Program,
-        samples: Samples,
-        most: int,
-        sizes: SizeFields,
-        fitter: Fitter,
-        zones: Sequence[Zone],
-        options: str,
-        title: str,
-    ) -> None:
-        self._samples, self._sizes, self._fitter = samples, sizes, fitter
-        self._program = samples.exported
+class ProjectWriter:
+    """The texts of a project."""
+
+    def __init__(self, found: Analysis, options: str, title: str) -> None:
+        self._samples, self._sizes, self._fitter = found.samples, found.sizes, found.fitter
+        self._program, fitter = found.samples.exported, found.fitter
         self._op = self._program.op
-        self._zones, self._options = zones, options
+        self._zones, self._options = found.zones, options
         self._planes = planes_of(self._program)
         name = self._program.executor or "a program"
         what = f"{comment(name)}, {self._op.name} on {fitter.ranks} ranks"
@@ -216,8 +232,8 @@ class _ProjectWriter:
         self._kernel_name = f"{camel_case((title or self._op.name).replace('_', ' '))}Kernel"
         self._threads = self._program.streams
         self._shown = shown_to_peers(self._program)
-        self._whole, self._in_rounds = program, most > samples.most
-        self._range = samples.least, most
+        self._whole, self._in_rounds = found.program, found.most > found.samples.most
+        self._range = found.samples.least, found.most
 
     def exported(self) -> Exported:
         """Return all files."""
@@ -244,14 +260,14 @@ class _ProjectWriter:
         whole = "Round" if self._in_rounds else "ExecOp"
         tables, functions = write_kernel(sections, self._fitter, words, whole)
         code = tables + functions
-        helpers = [name for name in _HELPERS if re.search(rf"\b{name}\b", code)]
+        helpers = [name for name in HELPERS if re.search(rf"\b{name}\b", code)]
         return filled(
             "exec_op.cc",
             op=self._op.name,
             title=self._title,
             tables=f"{_OF_TABLES}{tables}\n" if tables else "",
             includes="#include <algorithm>\n\n" if "std::max" in code else "",
-            helpers="".join(filled(_HELPERS[name]) for name in helpers),
+            helpers="".join(filled(HELPERS[name]) for name in helpers),
             functions=functions + (filled("rounds") if self._in_rounds else ""),
             kernel=self._kernel_name,
         )

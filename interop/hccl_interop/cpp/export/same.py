@@ -12,6 +12,7 @@ Channels are the same if they correspond in all tasks of both ends.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from hccl_interop.cpp.export.memory import USER, Zone
@@ -34,8 +35,8 @@ class _ComparedTask(NamedTuple):
 
 def first_difference(program: Program, recorded: Program, zones: Sequence[Zone]) -> str | None:
     """Return the first difference in one sentence; None where there is none."""
-    mine = _Queues(program, {zone.buffer: zone.offset for zone in zones}, threads_before=0)
-    theirs = _Queues(recorded, {"CCL": 0}, threads_before=1)
+    mine = ComparedQueues(program, {zone.buffer: zone.offset for zone in zones}, threads_before=0)
+    theirs = ComparedQueues(recorded, {"CCL": 0}, threads_before=1)
     if program.ranks != recorded.ranks:
         return f"{program.ranks} ranks, recorded {recorded.ranks}"
     ends: dict[int, int] = {}
@@ -103,14 +104,17 @@ def _continued(last: _ComparedTask, task: _ComparedTask) -> _ComparedTask | None
     return task._replace(numbers=(peer, size + more, src, dst, *reduction))
 
 
-class _Queues:
+class ComparedQueues:
     """The tasks of a program, stream by stream."""
 
     def __init__(self, program: Program, places: dict[str, int], *, threads_before: int) -> None:
         self._program, self._places, self._before = program, places, threads_before
         self._queues = queues_of(program)
-        self._slots = notifies_of_threads(program)
         self._columns = {name: column.tolist() for name, column in program.tasks.meaning().items()}
+
+    @cached_property
+    def _slots(self) -> list[tuple[int, int]]:
+        return notifies_of_threads(self._program)
 
     def tasks(self, rank: int, stream: int) -> list[_ComparedTask]:
         """Return the tasks of a stream; none for a stream that the program lacks."""
@@ -129,9 +133,10 @@ class _Queues:
             if not kind.moves_data:
                 yield self._notify(kind, row)
             elif self._columns["size"][row]:
-                yield self._data(kind, row)
+                yield self.data(kind, row)
 
-    def _data(self, kind: TaskKind, row: int) -> _ComparedTask:
+    def data(self, kind: TaskKind, row: int) -> _ComparedTask:
+        """Return a task that moves data."""
         c = self._columns
         reduction = (c["reduce"][row], c["dtype"][row]) if kind.reduces else ()
         sides = (

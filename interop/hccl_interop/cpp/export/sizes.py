@@ -100,15 +100,15 @@ class SizeFields:
         """Return the fields of an instruction."""
         if not self.is_fixed:
             return self.known[batch, number]
-        columns = _columns_of(self.samples[:1], batch, number)
+        columns = columns_of(self.samples[:1], batch, number)
         return Fields(None, {name: column[0] for name, column in columns.items()})
 
     def is_empty(self, batch: int, number: int) -> bool:
         """True for an instruction that moves no bytes, at any rank and any size."""
-        return not _columns_of(self.samples, batch, number)["size"].any()
+        return not columns_of(self.samples, batch, number)["size"].any()
 
 
-def _columns_of(samples: Sequence[Program], batch: int, number: int) -> Numbers:
+def columns_of(samples: Sequence[Program], batch: int, number: int) -> Numbers:
     """Return source and destination offset and size in bytes, [samples, ranks] each."""
     ones = [sample.batches[batch].instructions[number] for sample in samples]
     ranks = len(samples[0].batches[batch].ranks)
@@ -140,7 +140,7 @@ def wrong_ones(sizes: SizeFields, programs: Sequence[Program]) -> list[Program]:
     data = _DataParts([program.op.size for program in programs], op.unit)
     right = np.ones(len(programs), bool)
     for (batch, number), fields in sizes.known.items():
-        columns = _columns_of(programs, batch, number)
+        columns = columns_of(programs, batch, number)
         size = _predicted_size(fields, data)
         right &= (size == columns["size"]).all(axis=1)
         for side in SIDES:
@@ -297,7 +297,7 @@ class _LayoutSearch:
         program = self._ordered[0]
         batch = program.batches[number]
         for k, one in enumerate(batch.instructions):
-            columns = _columns_of(self._ordered, number, k) if one.kind.moves_data else {}
+            columns = columns_of(self._ordered, number, k) if one.kind.moves_data else {}
             if columns and columns["size"].any():
                 names = (program.buffers[one.src_buffer], program.buffers[one.dst_buffer])
                 memories = dict(zip(SIDES, names, strict=True))

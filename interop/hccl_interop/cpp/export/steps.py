@@ -36,7 +36,8 @@ class StepShape(NamedTuple):
     """The part of a step that is the same in all turns.
 
     Memories are names of buffers; `layout` has the forms of source, destination and size, None for
-    bytes of one size alone. A step that calls a `function` of the kernel has that name instead.
+    bytes of one size alone. A move that `may_be_empty` is left out where it has no bytes. A step
+    that calls a `function` of the kernel has that name instead.
     """
 
     kind: TaskKind
@@ -49,6 +50,7 @@ class StepShape(NamedTuple):
     notify: int = -1
     layout: StepLayout | None = None
     function: str = ""
+    may_be_empty: bool = False
 
 
 class Branch(NamedTuple):
@@ -80,14 +82,14 @@ def sections_of(program: Program, sizes: SizeFields, fitter: Fitter) -> list[Cpp
     found = []
     for label in _recurring(runs):
         once = [next(steps for name, steps in mine if name == label) for mine in runs]
-        found.append(CppSection(label, _branches(ranks, once, fitter), is_function=True))
+        found.append(CppSection(label, branches_of(ranks, once, fitter), is_function=True))
         runs = [[_called(run) if run[0] == label else run for run in mine] for mine in runs]
     labelled = [_by_phase(mine) for mine in runs]
     labels = {tuple(label for label, _ in mine) for mine in labelled}
     if len(labels) > 1 or sum(bool(label) for label in next(iter(labels))) > _MOST_SECTIONS:
         labelled = [[("", [step for _, steps in mine for step in steps])] for mine in labelled]
     return found + [
-        CppSection(alike[0][0], _branches(ranks, [steps for _, steps in alike], fitter))
+        CppSection(alike[0][0], branches_of(ranks, [steps for _, steps in alike], fitter))
         for alike in zip(*labelled, strict=True)
     ]
 
@@ -133,7 +135,7 @@ def _by_phase(runs: Sequence[_Labelled]) -> list[_Labelled]:
     return found
 
 
-def _branches(
+def branches_of(
     ranks: Sequence[tuple[int, ...]], by_batch: Sequence[list[CppStep]], fitter: Fitter
 ) -> list[Branch]:
     """Return the groups of ranks whose steps are the same once they are folded."""

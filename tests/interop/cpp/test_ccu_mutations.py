@@ -1,0 +1,62 @@
+"""Random edits of projects for the CCU: whatever they do, each gives a verdict or a sentence."""
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from hccl_interop.cpp import CustomOp, find_project
+from hccl_interop.cpp.export.starting import starting_project
+from hccl_py.errors import HcclError
+from hccl_py.scaffold import write_project
+from tests.interop.cpp.kit import builder, check
+from tests.interop.cpp.test_ccu import SMALL, record
+
+FILES = ("op_kernel_ccu/ccu_kernel.cc", "op_host/{op}.cc", "include/custom.h")
+OPS = ("all_gather", "all_reduce", "reduce_scatter", "all_to_all", "broadcast")
+
+
+def edited(text: str, draw: random.Random) -> str:
+    """Return a text with a token deleted, two numbers or two lines exchanged, or a line doubled."""
+    kind = draw.randrange(4)
+    if kind == 0:
+        found = draw.choice(list(re.finditer(r"\w+|[^\w\s]", text)))
+        return text[: found.start()] + text[found.end() :]
+    if kind == 1:
+        found = draw.choice(list(re.finditer(r"\b\d+\b", text)))
+        number = draw.choice((0, 1, 3, 15, 16, 255, 1 << 31))
+        return f"{text[: found.start()]}{number}{text[found.end() :]}"
+    lines = text.splitlines(keepends=True)
+    one, other = draw.sample([k for k, line in enumerate(lines) if line.strip()], 2)
+    if kind == 2:
+        lines[one], lines[other] = lines[other], lines[one]
+    else:
+        lines.insert(other, lines[one])
+    return "".join(lines)
+
+
+def judged(folder: Path, seed: int) -> str:
+    draw = random.Random(seed)
+    op = draw.choice(OPS)
+    files = starting_project("mine", op, "ccu")
+    for _ in range(draw.choice((1, 1, 2))):
+        path = draw.choice(FILES).format(op=op)
+        files[path] = edited(files[path], draw)
+    write_project(files, folder / "mine")
+    try:
+        report = check(record(CustomOp(find_project(str(folder / "mine")), builder()), SMALL, 4096))
+    except HcclError as error:
+        return str(error)
+    sentences = [found.message for found in report.every()] + list(report.notes)
+    return "ok" if report.ok else " ".join(sentences)
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(2), *(pytest.param(k, marks=pytest.mark.long) for k in range(2, 500))]
+)
+def test_an_edit_gives_a_verdict_or_a_sentence(seed: int, tmp_path: Path) -> None:
+    said = judged(tmp_path, seed)
+    assert said.strip()
+    assert "Traceback" not in said
+    assert "internal error" not in said
