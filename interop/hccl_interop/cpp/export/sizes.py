@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -37,6 +38,9 @@ _DEEPEST = 3
 
 _MOST_SWITCHED = 1 << 11
 """Elements up to which the larger one of two lengths may be another one than for more elements."""
+
+_KEPT = 1 << 12
+"""Paths and lengths of calls that are kept while programs are compared."""
 
 SIDES = ("src", "dst")
 
@@ -171,6 +175,17 @@ def _lengths_of(fields: Fields) -> Iterator[Length]:
             yield side.slots.stride
 
 
+@lru_cache(maxsize=_KEPT)
+def _pieces(path: Path, size: int, unit: int) -> Pieces:
+    """Return the parts of a path in one call: all steps of an algorithm share a few paths."""
+    return Pieces(path, [size], unit)
+
+
+@lru_cache(maxsize=_KEPT)
+def _bytes(length: Length, size: int, unit: int) -> int:
+    return int(bytes_of(length, [size], unit)[0])
+
+
 def _predicted(fields: Fields, side: str, op: OpParam) -> IntArray:
     """Return the offsets of one side by its formulas, [1, ranks]."""
     assert fields.layout is not None
@@ -178,10 +193,10 @@ def _predicted(fields: Fields, side: str, op: OpParam) -> IntArray:
     many = fields.numbers[f"{side}_many"]
     if form.is_fixed:
         return many[None]
-    pieces = Pieces(form.path, [op.size], op.unit)
-    terms = [n * bytes_of(one, [op.size], op.unit)[0] for n, one in form.slots.base]
+    pieces = _pieces(form.path, op.size, op.unit)
+    terms = [n * _bytes(one, op.size, op.unit) for n, one in form.slots.base]
     if form.slots.stride is not None:
-        terms.append(many * bytes_of(form.slots.stride, [op.size], op.unit)[0])
+        terms.append(many * _bytes(form.slots.stride, op.size, op.unit))
     part = tuple(np.array(_rows(side, fields.numbers)).T)
     found: IntArray = sum(terms) + pieces.begins(form.origin)[(slice(None), *part)]
     return np.broadcast_to(found, (1, len(many)))
@@ -193,7 +208,7 @@ def _predicted_size(fields: Fields, op: OpParam) -> IntArray:
     path, count = fields.layout.size.path, fields.numbers["size"]
     if not path:
         return count[None] * op.size
-    pieces = Pieces(path, [op.size], op.unit)
+    pieces = _pieces(path, op.size, op.unit)
     if not any(cut.has_index for cut in path):
         return np.broadcast_to(pieces.size, (1, len(count)))
     sizes = [
