@@ -180,9 +180,9 @@ def compare_golden(golden: Golden, ruleset: str = RULESET) -> tuple[Verdict, str
     here = recorded_here(golden.answer.case, golden.answer, ruleset)
     if golden.streams is None or here.run is None:
         return verdict(golden.answer, here, None), ""
-    mine = digests_of(here.run)
     if copies_of(here.run) == golden.copies:
         return verdict(golden.answer, here, WITH_COPIES), ""
+    mine = digests_of(here.run)
     if mine == golden.streams:
         return verdict(golden.answer, here, BETWEEN_RANKS), ""
     where = _first_difference(mine, golden.streams)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hccl_py.plugins.fidelity import Proof
+from hccl_py.plugins.fidelity import Fidelity, Proof
 from scripts.oracle.calls import words_of
 from scripts.oracle.canonical import Run
 from scripts.oracle.comparing import Verdict
@@ -22,14 +22,16 @@ from scripts.oracle.golden import (
 
 @dataclass(frozen=True)
 class Judged:
-    """The judgement on one golden run. `executor` is what runs here; `problem` is the first thing
-    that differs, "" where nothing does that is said to be the same; `cause` and `why` are for all
-    calls with the problem; `source` names HCCL's code.
+    """The judgement on one golden run. `executor` is what runs here; `closeness` and `fidelity`
+    are those of the verdict, whose runs are not kept; `problem` is the first thing that differs, ""
+    where nothing does that is said to be the same; `cause` and `why` are for all calls with the
+    problem; `source` names HCCL's code.
     """
 
     words: str
     executor: str
-    verdict: Verdict
+    closeness: str | None
+    fidelity: Fidelity
     problem: str = ""
     cause: str = ""
     why: str = ""
@@ -39,20 +41,19 @@ class Judged:
     @property
     def is_proof(self) -> bool:
         """Whether it is equal in every task and says so."""
-        ran = self.verdict.closeness is not None
-        return ran and self.verdict.fidelity.is_same and not self.problem
+        return self.closeness is not None and self.fidelity.is_same and not self.problem
 
     @property
     def outcome(self) -> str:
         """What the call came to."""
-        closeness = self.verdict.closeness
+        closeness = self.closeness
         if self.problem:
             return "differ"
         if closeness is None:
             return "choice and tag equal, no tasks"
         if closeness != "no":
             return "equal" if closeness == WITH_COPIES else f"equal {closeness}"
-        return f"tasks differ as the executor says: {self.verdict.fidelity.kind}"
+        return f"tasks differ as the executor says: {self.fidelity.kind}"
 
 
 def judge(golden: Golden) -> Judged:
@@ -61,13 +62,13 @@ def judge(golden: Golden) -> Judged:
     chosen, case = found.here.selection, golden.answer.case
     executor = case.get("alg") or (chosen.executor if chosen else "")
     problem = _problem(found, where)
-    words = words_of(case)
+    words, how = words_of(case), (found.closeness, found.fidelity)
     if problem:
-        return Judged(words, executor, found, problem, *_cause(golden, found, problem))
+        return Judged(words, executor, *how, problem, *_cause(golden, found, problem))
     copies: frozenset[str] = frozenset()
     if found.closeness == BETWEEN_RANKS and golden.run and found.here.run:
         copies = frozenset(copies_differ(found.here.run, golden.run))
-    return Judged(words, executor, found, copies=copies, source=golden.source)
+    return Judged(words, executor, *how, copies=copies, source=golden.source)
 
 
 def judge_all(goldens: Iterable[Golden]) -> Iterator[Judged]:
@@ -173,7 +174,7 @@ def proofs_of(judged: Iterable[Judged]) -> dict[str, Proof]:
 
 
 def _proof(calls: list[Judged]) -> Proof:
-    nearly = [one for one in calls if one.verdict.closeness == BETWEEN_RANKS]
+    nearly = [one for one in calls if one.closeness == BETWEEN_RANKS]
     ways = sorted({way for one in nearly for way in one.copies})
     return Proof(
         calls[0].source, len(calls), len(nearly), ", ".join(ways or [OTHER]) if nearly else ""

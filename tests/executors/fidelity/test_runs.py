@@ -132,7 +132,7 @@ def test_a_task_that_differs_is_found() -> None:
     streams = [list(rank) for rank in golden.streams or []]
     streams[0][1] = "AAAA"
     found = judge(Golden(golden.answer, streams, "AAAA"))
-    assert found.verdict.closeness == "no"
+    assert found.closeness == "no"
     assert found.problem.startswith("tasks: rank 0 sub 1 differs: python scripts/oracle compare ")
 
 

@@ -25,18 +25,18 @@ struct Kept {
   std::string text;
 };
 
-static std::mutex mutex;
+static std::mutex counts_mutex;
 static std::vector<Kept>& kept = *new std::vector<Kept>;
 static const char* const KINDS[] = {"streams", "notifies",        "imported_notifies",
                                     "memory",  "imported_memory", "events"};
 
 void complain(Complaint kind, const std::string& what) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(counts_mutex);
   kept.push_back({kind, what});
 }
 
 static int number_of(Complaint kind) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(counts_mutex);
   int found = 0;
   for (const Kept& one : kept) found += one.kind == kind;
   return found;
@@ -55,7 +55,7 @@ API int fakeacl_live(const char* kind) {
 API int fakeacl_lost_posts() { return number_of(Complaint::LOST_POST); }
 
 API int fakeacl_complaints(char* text, size_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(counts_mutex);
   std::string all;
   for (const Kept& one : kept) all += one.text + "\n";
   if (bytes) {
@@ -71,7 +71,7 @@ static std::string report_line() {
     line += std::string(", \"") + kind + "\": " + std::to_string(fakeacl_live(kind));
   }
   line += ", \"lost_posts\": " + std::to_string(fakeacl_lost_posts()) + ", \"complaints\": [";
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(counts_mutex);
   for (const Kept& one : kept) {  // our own words: nothing in them needs escaping
     line += (&one == &kept.front() ? "\"" : ", \"") + one.text + "\"";
   }

@@ -17,7 +17,7 @@
 #include "knobs.hpp"
 #include "memory.hpp"
 
-static std::mutex mutex;
+static std::mutex ipc_mutex;
 static std::map<std::string, BlockRef>& exported = *new std::map<std::string, BlockRef>;
 static std::multimap<std::string, BlockRef>& imported = *new std::multimap<std::string, BlockRef>;
 
@@ -81,14 +81,14 @@ API aclError aclrtIpcMemGetExportKey(void* address, size_t bytes, char* key, siz
   }
   write_key(key, {"memory", std::to_string(getpid()), std::to_string(block->file),
                   std::to_string(block->size), std::to_string(nonce)});
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(ipc_mutex);
   exported[key] = block;
   return OK;
 }
 
 API aclError aclrtIpcMemSetImportPid(const char* key, int32_t* pids, size_t count) {
   if (!key) REFUSE(INVALID_PARAM, "null");
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(ipc_mutex);
   const auto at = exported.find(key);
   if (at == exported.end()) REFUSE(PARAM_INVALID, "not a key of this process");
   return list_pids(__func__, at->second->header().pids, pids, count);
@@ -142,7 +142,7 @@ API aclError aclrtIpcMemImportByKey(void** address, const char* key, uint64_t fl
   if (flags & MEMORY_IMPORT_PEER_ACCESS) TRY(enable_peer(__func__, device, block->device));
   block->header().importers++;
   add_block(block);
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(ipc_mutex);
   imported.emplace(key, block);
   *address = block->base;
   return OK;
@@ -151,7 +151,7 @@ API aclError aclrtIpcMemImportByKey(void** address, const char* key, uint64_t fl
 API aclError aclrtIpcMemClose(const char* key) {
   if (!key) REFUSE(INVALID_PARAM, "null");
   {
-    std::lock_guard<std::mutex> lock(mutex);
+    std::lock_guard<std::mutex> lock(ipc_mutex);
     if (const auto at = imported.find(key); at != imported.end()) {
       const BlockRef block = at->second;
       imported.erase(at);

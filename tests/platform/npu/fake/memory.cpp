@@ -15,11 +15,11 @@
 #include "devices.hpp"
 #include "knobs.hpp"
 
-static constexpr size_t PAGE = 4096, HUGE_PAGE = 2 << 20;
+static constexpr size_t PAGE = 4096;
 static constexpr size_t POISONED =
     8 << 20;  // fresh memory holds anything: here NaNs, at most so many
 
-static std::mutex mutex;
+static std::mutex memory_mutex;
 static std::map<const char*, BlockRef>& blocks = *new std::map<const char*, BlockRef>;
 
 static size_t rounded(size_t bytes) {
@@ -83,7 +83,7 @@ Block::~Block() {
 }
 
 Export& Block::header() {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(memory_mutex);
   if (!header_) {
     void* at = mmap(nullptr, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, size);
     if (at == MAP_FAILED) throw std::bad_alloc();
@@ -96,7 +96,7 @@ static_assert(sizeof(Export) <= PAGE);
 
 BlockRef block_of(const void* address) {
   const char* at = static_cast<const char*>(address);
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(memory_mutex);
   auto next = blocks.upper_bound(at);
   if (next == blocks.begin()) return nullptr;
   const BlockRef& block = std::prev(next)->second;
@@ -104,17 +104,17 @@ BlockRef block_of(const void* address) {
 }
 
 void add_block(const BlockRef& block) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(memory_mutex);
   blocks[block->base] = block;
 }
 
 bool remove_block(const BlockRef& block) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(memory_mutex);
   return blocks.erase(block->base) > 0;
 }
 
 int live_blocks(bool imported) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(memory_mutex);
   int found = 0;
   for (const auto& item : blocks) {
     found += item.second->device != HOST && item.second->imported == imported;
@@ -123,7 +123,7 @@ int live_blocks(bool imported) {
 }
 
 static size_t allocated(int device) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(memory_mutex);
   size_t bytes = 0;
   for (const auto& item : blocks) {
     if (item.second->device == device && !item.second->imported) bytes += item.second->size;

@@ -12,6 +12,7 @@
 
 constexpr int HOST = -1;
 constexpr int MOST_PIDS = 64;
+constexpr size_t HUGE_PAGE = 2 << 20;
 
 // Which processes may import a key.
 struct PidList {

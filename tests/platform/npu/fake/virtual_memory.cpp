@@ -15,7 +15,7 @@
 #include "knobs.hpp"
 #include "memory.hpp"
 
-static constexpr size_t HUGE_PAGE = 2 << 20, HEADER = 4096;
+static constexpr size_t HEADER = 4096;
 static constexpr int ON_DEVICE = 1, HBM_HUGE = 4, HBM_NORMAL = 5, READ_WRITE = 3;
 
 struct Location {
@@ -44,7 +44,7 @@ struct Range {
 };
 
 static Handles<Physical>& physicals = *new Handles<Physical>(0x530000000000);
-static std::mutex mutex;
+static std::mutex virtual_memory_mutex;
 static std::map<char*, Range>& ranges = *new std::map<char*, Range>;
 
 API aclError aclrtMallocPhysical(void** handle, size_t bytes, const PhysicalProp* wanted,
@@ -84,14 +84,14 @@ API aclError aclrtReserveMemAddress(void** address, size_t bytes, size_t alignme
   char* base = first + (-reinterpret_cast<uintptr_t>(first) & (HUGE_PAGE - 1));
   if (base > first) munmap(first, base - first);
   munmap(base + bytes, first + HUGE_PAGE - base);
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(virtual_memory_mutex);
   ranges[base] = {bytes, nullptr, true};
   *address = base;
   return OK;
 }
 
 API aclError aclrtReleaseMemAddress(void* address) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(virtual_memory_mutex);
   const auto at = ranges.find(static_cast<char*>(address));
   if (at == ranges.end()) REFUSE(PARAM_INVALID, "%p is not reserved", address);
   if (at->second.mapped) REFUSE(PARAM_INVALID, "%p is mapped", address);
@@ -105,7 +105,7 @@ API aclError aclrtMapMem(void* address, size_t bytes, size_t offset, void* handl
   const auto physical = physicals.find(handle);
   if (!physical || offset || flags || bytes != physical->block->size)
     REFUSE(PARAM_INVALID, "no such memory, reserved arguments, or %zu bytes", bytes);
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(virtual_memory_mutex);
   const auto at = ranges.find(static_cast<char*>(address));
   if (at == ranges.end() || at->second.size != bytes || at->second.mapped)
     REFUSE(PARAM_INVALID, "%p is not reserved for %zu bytes", address, bytes);
@@ -122,7 +122,7 @@ API aclError aclrtMapMem(void* address, size_t bytes, size_t offset, void* handl
 API aclError aclrtMemSetAccess(void* address, size_t bytes, AccessDesc* access, size_t count) {
   int device;
   TRY(here(__func__, &device));
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(virtual_memory_mutex);
   const auto at = ranges.find(static_cast<char*>(address));
   if (at == ranges.end() || !at->second.mapped || at->second.size != bytes)
     REFUSE(PARAM_INVALID, "%p is not mapped", address);
@@ -134,7 +134,7 @@ API aclError aclrtMemSetAccess(void* address, size_t bytes, AccessDesc* access, 
 }
 
 API aclError aclrtUnmapMem(void* address) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(virtual_memory_mutex);
   const auto at = ranges.find(static_cast<char*>(address));
   if (at == ranges.end() || !at->second.mapped) REFUSE(PARAM_INVALID, "%p is not mapped", address);
   remove_block(at->second.mapped);
