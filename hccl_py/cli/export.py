@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -93,13 +93,7 @@ def command(
         from hccl_py.cli.export_plugin import write_plugin
 
         if engine != "aicpu":
-            from hccl_py.errors import NotSupportedError
-
-            raise NotSupportedError(
-                "HCCL's algorithm plugin takes kernels of the AI CPU alone.",
-                "Leave out --engine, or export one executor: --to DIR.",
-            )
-
+            _refuse_plugin_of_ccu()
         write_plugin(call, exporter, plugin, to, check, output)
         return
     if to is None:
@@ -121,6 +115,15 @@ def command(
     _show(str(call.executor), project, to, request, op, difference, same, output)
     if difference:
         raise typer.Exit(WRONG)
+
+
+def _refuse_plugin_of_ccu() -> NoReturn:
+    from hccl_py.errors import NotSupportedError
+
+    raise NotSupportedError(
+        "HCCL's algorithm plugin takes kernels of the AI CPU alone.",
+        "Leave out --engine, or export one executor: --to DIR.",
+    )
 
 
 def _show(

@@ -99,11 +99,7 @@ def record(
             if returned is not None:
                 _refuse_returned(returned)
             recorder.check_rounds()
-        if recorder.not_entered:
-            raise OrchestrationError(
-                f"phase({recorder.not_entered[0]!r}) is no block, so it labels nothing.",
-                "Write `with stream.phase(...):` and the tasks inside.",
-            )
+        _check_phases(recorder)
         return recorder.instructions
 
     parts = (
@@ -115,6 +111,15 @@ def record(
     return _program(
         executor, op, operator, fabric, ccl_bytes, batches, labels, lines, len(rounds), splits
     )
+
+
+def _check_phases(recorder: Recorder) -> None:
+    """Refuse a phase that no `with` entered."""
+    if recorder.not_entered:
+        raise OrchestrationError(
+            f"phase({recorder.not_entered[0]!r}) is no block, so it labels nothing.",
+            "Write `with stream.phase(...):` and the tasks inside.",
+        )
 
 
 def _fabric(

@@ -64,7 +64,7 @@ CAN_EXPORT = tuple(_ENTRIES)
 """Ops that a custom op can stand for."""
 
 
-class _Members(NamedTuple):
+class _EntryFields(NamedTuple):
     """The members of an OpParam that an entry fills in, and how."""
 
     input: str
@@ -75,11 +75,11 @@ class _Members(NamedTuple):
     has_unit: bool
 
 
-_OURS = _Members(
+_OURS = _EntryFields(
     *("input", "output", "static_cast<char*>({})", "static_cast<HcommDataType>({})"),
     *("reduceOp = static_cast<HcommReduceOp>(op)", True),
 )
-_CONTEST = _Members("inputPtr", "outputPtr", "{}", "{}", "reduceType = op", False)
+_CONTEST = _EntryFields("inputPtr", "outputPtr", "{}", "{}", "reduceType = op", False)
 
 _CONDITIONS = {
     "op": "op != kReduceOp",
@@ -122,7 +122,7 @@ def _fixed(entry: _Entry) -> list[str]:
     ]
 
 
-def _open(entry: _Entry, members: _Members) -> list[str]:
+def _open(entry: _Entry, members: _EntryFields) -> list[str]:
     lines = []
     if entry.named("recvType"):
         lines += _refused("recvType != sendType || recvCount != sendCount")
@@ -139,7 +139,9 @@ def _refused(condition: str) -> list[str]:
     return [f"    if ({condition}) {{", "        return HCCL_E_NOT_SUPPORT;", "    }"]
 
 
-def _written(entry: _Entry, begin: list[str], suffix: str = "", members: _Members = _OURS) -> str:
+def _written(
+    entry: _Entry, begin: list[str], suffix: str = "", members: _EntryFields = _OURS
+) -> str:
     head = f'extern "C" HcclResult {entry.function}{suffix}('
     given = [*entry.parameters, "HcclComm comm", "aclrtStream stream"]
     lines = listed(head, given, ")", len(head))

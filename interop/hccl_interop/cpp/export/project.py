@@ -105,7 +105,7 @@ def export_project(
 def analysed(
     record: Callable[[int], Program], count: int, topology: Topology, hccl_bytes: int
 ) -> Analysis:
-    """Return what all sizes of a call have in common; raises as `export_project` does."""
+    """Return the part that all sizes of a call have in common; raises as `export_project` does."""
     if count < 1:
         raise ParameterError(
             "There is nothing to export in a call without data.", "Give a size: -b."

@@ -106,7 +106,7 @@ def _recurring(runs: Sequence[Sequence[_Labelled]]) -> list[str]:
 
 
 def _content(steps: Sequence[CppStep]) -> Hashable:
-    """Return what is equal for equal steps."""
+    """Return a key that equal steps share."""
     return tuple(
         (step.shape, *((name, one.values.tobytes()) for name, one in step.fields.items()))
         for step in steps

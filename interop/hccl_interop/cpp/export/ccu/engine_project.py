@@ -11,10 +11,16 @@ import numpy as np
 from hccl_interop.cpp.export.calls import KernelWords
 from hccl_interop.cpp.export.ccu.die_channels import NETWORKS, DieChannels
 from hccl_interop.cpp.export.ccu.instruction_order import InstructionOrder, order_of
+from hccl_interop.cpp.export.ccu.kernel_phases import (
+    BITS,
+    IssuedNode,
+    KernelAt,
+    Sequenced,
+    kernels_of,
+)
 from hccl_interop.cpp.export.ccu.kernel_steps import GroupSteps, KernelSteps, StepMaker
 from hccl_interop.cpp.export.ccu.kernel_text import EngineWriter
 from hccl_interop.cpp.export.ccu.lengths import LengthWriter
-from hccl_interop.cpp.export.ccu.phases import BITS, IssuedNode, KernelAt, Sequenced, kernels_of
 from hccl_interop.cpp.export.channels import JoinedPlane
 from hccl_interop.cpp.export.entries import write_entries
 from hccl_interop.cpp.export.host import shown_to_peers
@@ -410,7 +416,7 @@ def _ends(
     sequences: dict[KernelAt, list[list[Sequenced]]],
     dies: DieChannels,
 ) -> _DieEnds:
-    """Return where each die begins and ends, and the arrays of channels on which peers must say
+    """Return the begin and the end of each die, and the arrays of channels on which peers must say
     that they have ended: those where no post of a rank follows its last move.
     """
     first: dict[int, KernelAt] = {}

@@ -10,8 +10,14 @@ import numpy as np
 
 from hccl_interop.cpp.export.ccu.die_channels import DieChannels
 from hccl_interop.cpp.export.ccu.instruction_order import AlikeRanks, InstructionOrder
+from hccl_interop.cpp.export.ccu.kernel_phases import (
+    BITS,
+    Arrivals,
+    IssuedNode,
+    KernelAt,
+    Sequenced,
+)
 from hccl_interop.cpp.export.ccu.lengths import LengthList
-from hccl_interop.cpp.export.ccu.phases import BITS, Arrivals, IssuedNode, KernelAt, Sequenced
 from hccl_interop.cpp.export.folding import CppStep
 from hccl_interop.cpp.export.memory import Zone
 from hccl_interop.cpp.export.points import Points
