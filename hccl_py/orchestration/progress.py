@@ -29,6 +29,7 @@ def watched(progress: Callable[[], object]) -> Iterator[None]:
     """Raise NoProgressError in this thread where `progress` stays the same for too long."""
     ended, thread = threading.Event(), threading.get_ident()
     worked = _worked(thread)
+    asked = threading.Event()
 
     def watch() -> None:
         before, since, work = progress(), time.monotonic(), worked()
@@ -37,6 +38,7 @@ def watched(progress: Callable[[], object]) -> Iterator[None]:
             if now != before:
                 before, since, work = now, time.monotonic(), worked()
             elif time.monotonic() - since >= LONGEST_S and worked() - work >= LEAST_WORK_S:
+                asked.set()
                 _raise_in(thread, NoProgressError)
 
     watcher = threading.Thread(target=watch, name="hccl-py-progress", daemon=True)
@@ -46,7 +48,8 @@ def watched(progress: Callable[[], object]) -> Iterator[None]:
     finally:
         ended.set()
         watcher.join()
-        _raise_in(thread, None)  # what was asked for a moment ago
+        if asked.is_set():
+            _take_back(thread)
 
 
 def _worked(thread: int) -> Callable[[], float]:
@@ -57,7 +60,20 @@ def _worked(thread: int) -> Callable[[], float]:
     return time.process_time
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Ask a thread to raise an error at its next instruction; None takes that back."""
-    wanted = None if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), wanted)
+def _take_back(thread: int) -> None:
+    """Take an error that was asked for and may not have come yet, in the thread itself.
+
+    Asking for no error would leave CPython 3.11 with a signal that it never clears: every function
+    that is traced or profiled from then on would never begin.
+    """
+    try:
+        _raise_in(thread, NoProgressError)
+        for _ in range(1_000_000):
+            pass
+    except NoProgressError:
+        pass
+
+
+def _raise_in(thread: int, error: type[BaseException]) -> None:
+    """Ask a thread to raise an error at its next instruction."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import hccl_py as hccl
@@ -50,3 +53,34 @@ def test_nothing_is_raised_where_something_is_recorded(monkeypatch: pytest.Monke
     counts = iter(range(1 << 30))
     with progress.watched(lambda: next(counts)):
         assert sum(range(1 << 20)) == (1 << 19) * ((1 << 20) - 1)
+
+
+PROFILED = """
+import sys
+from hccl_py.orchestration import progress
+
+progress.LONGEST_S = progress.LEAST_WORK_S = 0.0
+progress._LOOK_S = 0.001
+try:
+    with progress.watched(lambda: 0):
+        while True:
+            pass
+except progress.NoProgressError:
+    pass
+progress.LONGEST_S = 8.0
+with progress.watched(lambda: 0):
+    pass
+calls = []
+sys.setprofile(lambda frame, event, argument: calls.append(event))
+(lambda: 0)()
+sys.setprofile(None)
+print("call" in calls)
+"""
+
+
+def test_functions_are_profiled_as_before() -> None:
+    """CPython 3.11 never begins a profiled function where an error was taken back carelessly."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROFILED], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "True\n"

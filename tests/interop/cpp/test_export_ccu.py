@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hccl_interop.cpp import CppCall, CustomOp, find_project
-from hccl_interop.cpp.export.ccu import engine_project, phases
+from hccl_interop.cpp.export.ccu import engine_project, kernel_phases
 from hccl_interop.cpp.export.ccu.engine_project import export_engine_project
 from hccl_interop.cpp.export.ccu.instruction_order import InstructionOrder
 from hccl_interop.cpp.export.ccu.same_moves import first_lost
@@ -136,7 +136,7 @@ def test_kernels_without_waits_for_moves_have_lost_order(
     def none(order: InstructionOrder) -> list[frozenset[int]]:
         return [frozenset()] * len(order.previous)
 
-    monkeypatch.setattr(phases, "_needs", none)
+    monkeypatch.setattr(kernel_phases, "_needs", none)
     exported = EngineExport("AicpuReduceScatterSoleMesh", devices=3)
     count = exported.op.count
     recorded = exported.recorder(tmp_path)(count, 1).require()

@@ -69,6 +69,11 @@ class Exported:
     """The engine of its kernels: "aicpu" or "ccu"."""
 
 
+def tables_in(kernel: str) -> tuple[str, ...]:
+    """Return the names of the tables in the text of a kernel."""
+    return tuple(re.findall(r"^constexpr \w+ (\w+)\[.*= \{", kernel, re.MULTILINE))
+
+
 @dataclass(frozen=True)
 class Analysis:
     """A program, its samples, the most elements that they or rounds of them stand for, and the
@@ -240,7 +245,7 @@ class ProjectWriter:
         op = self._op.name
         texts = (self._header(), self._host(), self._kernel())
         files = project_files(self._name or op, op, *texts, self._options)
-        tables = tuple(re.findall(r"^constexpr \w+ (\w+)\[.*= \{", texts[2], re.MULTILINE))
+        tables = tables_in(texts[2])
         missing = self._sizes.missing
         return Exported(files, self._whole, tuple(self._zones), *self._range, missing, tables)
 

@@ -31,6 +31,7 @@ from hccl_interop.cpp.export.project import (
     Exported,
     ProjectWriter,
     analysed,
+    tables_in,
 )
 from hccl_interop.cpp.export.steps import Branch, branches_of
 from hccl_interop.cpp.export.text import filled, project_files
@@ -138,9 +139,9 @@ class EngineProjectWriter(ProjectWriter):
         reductions = filled("ccu/export/reductions") if self._op.reduce is not None else ""
         files["include/engine.h"] = filled("ccu/export/engine.h", reductions=reductions)
         files["op_kernel_ccu/ccu_kernel.cc"] = self._kernel()
-        return Exported(
-            files, self._whole, tuple(self._zones), *self._range, self._sizes.missing, "ccu"
-        )
+        tables = tables_in("".join(files.values()))
+        zones, missing = tuple(self._zones), self._sizes.missing
+        return Exported(files, self._whole, zones, *self._range, missing, tables, "ccu")
 
     # Memories and limits.
 
