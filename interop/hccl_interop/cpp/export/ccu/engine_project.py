@@ -140,8 +140,8 @@ class EngineProjectWriter(ProjectWriter):
         files["include/engine.h"] = filled("ccu/export/engine.h", reductions=reductions)
         files["op_kernel_ccu/ccu_kernel.cc"] = self._kernel()
         tables = tables_in("".join(files.values()))
-        zones, missing = tuple(self._zones), self._sizes.missing
-        return Exported(files, self._whole, zones, *self._range, missing, tables, "ccu")
+        missing, whole = self._sizes.missing, self._whole
+        return Exported(files, whole, tuple(self._zones), *self._range, missing, tables, "ccu")
 
     # Memories and limits.
 
