@@ -274,7 +274,7 @@ def _checked(candidate: Any, where: str) -> Executor:
                 f"{where}: the attribute {attribute} is missing.",
                 f'Add {attribute} = "..." to the class.',
             )
-    order, _, fidelity = declarations_of(candidate)
+    order, _, fidelity, _ = declarations_of(candidate)
     if order not in ORDERS:
         raise PluginError(
             f"{where}: order {order!r} is unknown.", f"One of {', '.join(ORDERS)}, or leave it out."

@@ -152,6 +152,8 @@ class BaseExecutor(Executor):
     order: str = "fixed"
     zero_copy: bool = False
     fidelity: Fidelity = UNDECLARED
+    cluster: str = ""
+    """The cluster, by its name, from which sweeps draw calls; all products where it is empty."""
 
 
 class Declarations(NamedTuple):
@@ -160,6 +162,7 @@ class Declarations(NamedTuple):
     order: str
     zero_copy: bool
     fidelity: Fidelity
+    cluster: str
 
 
 def declarations_of(executor: object) -> Declarations:

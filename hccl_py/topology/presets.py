@@ -214,6 +214,8 @@ _950 = replace(
 
 _UBX = replace(_950, title="Ascend 950 UBX", row=4, bus=UnifiedBus(ubx=True))
 
+_BESIDE = replace(_950, title="Ascend 950 with Clos network", bus=UnifiedBus(lone_clos=True))
+
 _STUDY = replace(_A2, devices_per_server=MAX_RANKS, copy_types=_ALL_TYPES, memory_bytes=None)
 
 ROUTED = replace(_STUDY, name="routed", title="network", shape="routed")
@@ -242,12 +244,14 @@ SHAPES = {
     "ascend950-2x8": (_950, (8, 8)),
     "ascend950-4x1": (_950, (1, 1, 1, 1)),
     "ascend950-8+4": (_950, (8, 4)),
+    "ascend950-clos": (_BESIDE, (8,)),
     "ascend950-ubx": (_UBX, (8,)),
     "ascend950-ubx-board": (_UBX, (4,)),
 }
 """Clusters by name: a product, and the devices of each of its servers. The first three of the 950
 are the ones on which a contest judged kernels of the CCU; servers of one device meet on the Clos
-network alone. A UBX server has boards of four devices.
+network alone. A Clos network joins the eight devices of `ascend950-clos`, too; a UBX server has
+boards of four devices.
 """
 
 SWEPT = tuple(name for name in PRESETS if name != _BOX16.name)

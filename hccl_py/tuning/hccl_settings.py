@@ -80,7 +80,7 @@ def _settings(topology: Topology, config: Config) -> Iterator[HcclSetting]:
         update = dict(change)
         if mode is not None and mode != config.op_expansion_mode:
             update["op_expansion_mode"] = mode
-        said = " ".join(f"{_NAMES[name]}={_spelled(value)}" for name, value in update.items())
+        said = " ".join(f"{_NAMES[name]}={_as_text(value)}" for name, value in update.items())
         yield HcclSetting(said, config.model_copy(update=update))
 
 
@@ -92,7 +92,7 @@ _NAMES = {
 }
 
 
-def _spelled(value: object) -> str:
+def _as_text(value: object) -> str:
     """Return a setting as an environment has it; HCCL_ALGO's words in quotes."""
     if value is True:
         return "1"

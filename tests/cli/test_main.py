@@ -60,7 +60,9 @@ def test_help_of_a_command_imports_its_options_and_nothing_that_does_the_work() 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     shown = [line.split() for line in done.stderr.splitlines()]
     assert [name for name, *_ in shown] == list(COMMANDS)
-    options = re.compile(r"hccl_py(\.cli(\..+)?|\.moved|\.printable)?")
+    options = re.compile(
+        r"hccl_py(\.cli(\..+)?|\.moved|\.printable|\.errors|\.language(\.wrapping)?)?"
+    )
     for name, *modules in shown:
         ours = [m for m in modules if m.startswith("hccl_") and not options.fullmatch(m)]
         found = [*ours, *({"numpy", "rich", "numba", "scipy", "torch"} & set(modules))]

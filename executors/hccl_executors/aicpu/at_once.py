@@ -51,6 +51,7 @@ class AtOnce(OnAicpu):
     """The machinery. `weights` are the shares of mesh and Clos network, `templates` their own."""
 
     algorithm = "level0:mesh;level1:NHR"
+    cluster = "ascend950-ubx-board"
     weights: ClassVar[tuple[int, int]]
     templates: ClassVar[tuple[Any, Any]]
 

@@ -36,6 +36,8 @@ class OnAicpu(BaseExecutor):
 class BesideClos(OnAicpu):
     """An executor for one server in which a Clos network joins the devices of its mesh, too."""
 
+    cluster = "ascend950-clos"
+
     def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
         alone = len(topology.servers) == 1 and topology.product.bus.lone_clos
         reason = "needs a single server with a Clos network beside its mesh"

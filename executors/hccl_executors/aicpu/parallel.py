@@ -23,6 +23,7 @@ def _files(op: str, name: str) -> Any:
 class OnBoards(TwoAxes):
     """The axes of a UBX server: the mesh of a board, and the Clos network across boards."""
 
+    cluster = "ascend950-ubx"
     axes = staticmethod(board_axes)
 
     def has_axes(self, topology: Topology) -> bool | Unsuitable:

@@ -29,6 +29,7 @@ from hccl_py.plugins.executor import (
     Executor,
     Unsuitable,
     choices_of,
+    declarations_of,
     executor_name,
     ops_of,
     with_levels,
@@ -96,7 +97,8 @@ class _Selector:
         self._executor = executor
         self._narrowed = cases
         self._operator = make_operator(op)
-        self._presets = (cases.topology,) if cases.topology else SWEPT
+        cluster = cases.topology or declarations_of(executor).cluster
+        self._presets = (cluster,) if cluster else SWEPT
         self._layouts: tuple[ServerLayout | Topology, ...]
         if self._presets[0] in PRESETS:
             self._layouts = layouts_of(cases, self._presets)

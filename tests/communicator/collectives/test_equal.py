@@ -76,7 +76,7 @@ def test_barrier_takes_all_reduce_s_executors_and_tag(ranks: int) -> None:
         assert done.program.digest == other.program.digest
         named = comm.barrier(executor="AllReduceComm")
         assert named.selection.executor == "AllReduceComm"
-        with pytest.raises(ParameterError, match="executes all_gather, not all_reduce"):
+        with pytest.raises(ParameterError, match="executes all_gather, not barrier"):
             comm.barrier(executor="AllGatherComm")
 
 

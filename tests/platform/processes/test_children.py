@@ -29,7 +29,7 @@ def test_a_process_that_works_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No number of looks ends it as long as a process of the test has work."""
-    monkeypatch.setattr(module, "ASLEEP_S", 0.0)
+    monkeypatch.setattr(module, "ASLEEP_S", 0.5)
 
     def works(_: World) -> int:
         return sum(number % 7 for number in range(8_000_000))
