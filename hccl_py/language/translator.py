@@ -83,8 +83,8 @@ class Message(NamedTuple):
             found.append(text[at:begin])
             at = begin + len(literal)
         found.append(text[at:end])
-        begin = self.texts[0] + found[0]
-        if self.texts[1].startswith(" ") and (not begin or begin.endswith(":")):
+        head = self.texts[0] + found[0]
+        if self.texts[1].startswith(" ") and (not head or head.endswith(":")):
             return None  # a part that follows another one
         if any(map(_is_glued, self.texts, found)) or any(map(_is_glued, found, self.texts[1:])):
             return None

@@ -236,7 +236,7 @@ def test_copies_without_bytes_are_no_tasks_in_cpp() -> None:
 def test_offsets_have_64_bits_and_slots_a_variable() -> None:
     kernel = export("RunAlltoAllDirectFullmesh", devices=4).kernel
     assert "res.ccl + 104857600ULL - step * 52428800ULL" in kernel  # a quarter of CCL_In each
-    assert "const uint64_t slot = ((rank + (lane + kRanks - 2) % (kRanks - 1) + 1)" in kernel
+    assert "const uint64_t slot = ((rank + (step + kRanks - 2) % (kRanks - 1) + 1)" in kernel
 
 
 def test_links_over_rdma_where_sdma_would_do() -> None:
