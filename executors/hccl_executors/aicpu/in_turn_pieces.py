@@ -114,7 +114,7 @@ class InTurnAllReduceInPod(InTurnAllReduce):
         return InTurn.schedule(self, op, rank)
 
     def slice_bytes(self, op: OpParam, rank: RankView | AnyChannelRank) -> int:
-        return rank.ccl_bytes // 2
+        return rank.ccl_bytes // 2 // op.unit * op.unit
 
     def most(self, op: OpParam, rank: RankView) -> int:
         return rank.ccl_bytes // 2 // ALIGN * ALIGN // op.unit // rank.size * rank.size
