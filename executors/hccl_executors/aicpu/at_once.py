@@ -222,8 +222,8 @@ class AicpuAllToAllSoleMeshConcurrent(AtOnce):
             yield begin, most  # blocks that end before are empty
 
     def share(self, op: OpParam, rank: AnyChannelRank, layer: int) -> Region:
-        slots = self.templates[0].scratch(rank.size)
-        return self._share(rank, layer, slots * self._most(op, rank) * op.unit)
+        count = self.templates[0].scratch(rank.size)
+        return self._share(rank, layer, count * self._most(op, rank) * op.unit)
 
     def record(
         self,
@@ -265,7 +265,7 @@ def _largest(blocks: Chunks) -> int:
 
 
 def _clipped(blocks: Chunks, begin: int, size: int) -> Chunks:
-    """Return the same piece of every block, or what there is of it."""
+    """Return the same piece of every block, as far as the block goes."""
     offsets = blocks.offsets + np.minimum(begin, blocks.sizes)
     sizes = np.clip(blocks.sizes - begin, 0, size)
     return Chunks(blocks.buffer, offsets, sizes, blocks.row)

@@ -188,7 +188,7 @@ def has_boards(topology: Topology) -> bool | Unsuitable:
 
 
 def is_one_board(topology: Topology) -> bool:
-    """Return True for a UBX board of 2 to 4 devices, all that there is."""
+    """Return True for a lone UBX board of 2 to 4 devices."""
     graph = RankGraph.of(topology)
     alone = graph.levels == 1 and graph.mesh == graph.server
     return graph.shape == "mesh+clos" and alone and graph.server <= 4
