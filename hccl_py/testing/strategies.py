@@ -24,7 +24,7 @@ from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.numerics.bit_witness import tricky
 from hccl_py.operators import make_operator
-from hccl_py.plugins.executor import Executor
+from hccl_py.plugins.executor import Executor, declarations_of
 from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.testing.calls import fitting, suits
 from hccl_py.topology import PRESETS, Topology, topology_of
@@ -149,6 +149,16 @@ def calls(
 
 def _places(executor: Executor | type[Executor]) -> list[Topology]:
     """Return small topologies that suit an executor, for one that refuses most topologies."""
+    cluster = declarations_of(executor).cluster
+    small = [topology_of(preset=cluster)] if cluster else _small()
+    found = [place for place in small if fitting(executor, place)]
+    if not found:
+        raise InvalidArgument(f"{executor} takes no call on {len(small)} small topologies")
+    return found
+
+
+def _small() -> list[Topology]:
+    """Return small topologies of the products that sweeps take."""
     products = [PRESETS[name] for name in SWEPT]
     small = [
         Topology(product, servers)
@@ -157,11 +167,7 @@ def _places(executor: Executor | type[Executor]) -> list[Topology]:
         if max(servers) <= product.devices_per_server
     ]
     pods = [product for product in products if product.superpod_servers]
-    small += [Topology(product, (2, 2), (1, 1)) for product in pods]
-    found = [place for place in small if fitting(executor, place)]
-    if not found:
-        raise InvalidArgument(f"{executor} takes no call on {len(small)} small topologies")
-    return found
+    return small + [Topology(product, (2, 2), (1, 1)) for product in pods]
 
 
 def sum_inputs(dtype: DataType, reduce: ReduceOp = ReduceOp.SUM) -> SearchStrategy[float]:
