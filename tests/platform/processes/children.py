@@ -68,14 +68,19 @@ class Ended:
 
 
 class Children:
-    """The processes, by rank."""
+    """The processes, by rank. None begins before all are forked: a thread of this process that
+    serves an early one may hold a lock of the C library, which a later one would never get.
+    """
 
     def __init__(self, ranks: int, body: Callable[[World], Any], folder: Path) -> None:
         self.results = [os.memfd_create(f"result of {rank}") for rank in range(ranks)]
         self.stacks = [os.memfd_create(f"stacks of {rank}") for rank in range(ranks)]
+        self._gate, held = os.pipe()
         self.processes = [
-            self._fork(World(r, ranks, FileStore(folder)), body) for r in range(ranks)
+            self._fork(World(r, ranks, FileStore(folder)), body, held) for r in range(ranks)
         ]
+        os.close(held)
+        os.close(self._gate)
         self.pidfds = [os.pidfd_open(process) for process in self.processes]
         self.left = set(range(ranks))
 
@@ -121,10 +126,12 @@ class Children:
         for descriptor in (*self.results, *self.stacks, *self.pidfds):
             os.close(descriptor)
 
-    def _fork(self, world: World, body: Callable[[World], Any]) -> int:
+    def _fork(self, world: World, body: Callable[[World], Any], held: int) -> int:
         process = os.fork()
         if process:
             return process
+        os.close(held)
+        os.read(self._gate, 1)  # ends once the parent has closed its end, too
         gc.callbacks.clear()  # hypothesis has one, and an interrupt raised in it would be lost
         faulthandler.register(signal.SIGUSR2, self.stacks[world.rank])
         signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for jobs with &
