@@ -14,7 +14,7 @@ stands for all of that kind. Source: `alg_parse.cc` of hicann/hccl, August 2026.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NoReturn
@@ -89,14 +89,27 @@ class ExecutorChoice:
 def is_executors(text: str) -> bool:
     """True if a setting has this form."""
     try:
-        return bool(parse_executors(text))
-    except ConfigError:
+        return bool(_Parser(text).choices())
+    except _UnreadError:
         return False
 
 
 def parse_executors(text: str) -> tuple[ExecutorChoice, ...]:
     """Return the choices of a setting, in its order. ConfigError names what is wrong, and where."""
-    return _Parser(text).choices()
+    try:
+        return _Parser(text).choices()
+    except _UnreadError as unread:
+        raise ConfigError(
+            f"HCCL_ALGO {text!r}, character {unread.place}: {unread.what}.",
+            f"{unread.hint()} (EI0001)",
+        ) from None
+
+
+class _UnreadError(Exception):
+    """Where a setting stops being one, and why; the hint is only worked out to be told."""
+
+    def __init__(self, place: int, what: str, hint: Callable[[], str]) -> None:
+        self.place, self.what, self.hint = place, what, hint
 
 
 class _Parser:
@@ -173,7 +186,7 @@ class _Parser:
             found = found.replace(character, "")
         if found not in known:
             shown = f"{what} {word!r} is unknown" if word else f"an {what} is missing"
-            self._fail(shown, did_you_mean(found, known))
+            self._stop(shown, lambda: did_you_mean(found, known))
         self.at += 1
         return found
 
@@ -198,7 +211,8 @@ class _Parser:
             self._fail(f"expected {token!r}, found {found}", "See docs/selection.md for its form.")
 
     def _fail(self, what: str, hint: str) -> NoReturn:
+        self._stop(what, lambda: hint)
+
+    def _stop(self, what: str, hint: Callable[[], str]) -> NoReturn:
         place = self.places[self.at] if self.at < len(self.places) else len(self.text)
-        raise ConfigError(
-            f"HCCL_ALGO {self.text!r}, character {place}: {what}.", f"{hint} (EI0001)"
-        )
+        raise _UnreadError(place, what, hint)

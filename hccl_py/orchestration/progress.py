@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 LONGEST_S = 8.0
 """Seconds in which something has to be recorded."""
@@ -27,29 +30,89 @@ class NoProgressError(BaseException):
 @contextmanager
 def watched(progress: Callable[[], object]) -> Iterator[None]:
     """Raise NoProgressError in this thread where `progress` stays the same for too long."""
-    ended, thread = threading.Event(), threading.get_ident()
-    worked = _worked(thread)
-    asked = threading.Event()
-
-    def watch() -> None:
-        before, since, work = progress(), time.monotonic(), worked()
-        while not ended.wait(_LOOK_S):
-            now = progress()
-            if now != before:
-                before, since, work = now, time.monotonic(), worked()
-            elif time.monotonic() - since >= LONGEST_S and worked() - work >= LEAST_WORK_S:
-                asked.set()
-                _raise_in(thread, NoProgressError)
-
-    watcher = threading.Thread(target=watch, name="hccl-py-progress", daemon=True)
-    watcher.start()
+    watch, watcher = _Watch(progress), _watcher_of(os.getpid())
+    watcher.add(watch)
     try:
         yield
     finally:
-        ended.set()
-        watcher.join()
-        if asked.is_set():
-            _take_back(thread)
+        watch.ended = True  # whatever is raised in the lines below
+        watcher.remove(watch)
+        if watch.is_asked():
+            _take_back(watch.thread)
+
+
+class _Watch:
+    """A block that has begun: its progress at the last look that found some, and the time since."""
+
+    def __init__(self, progress: Callable[[], object]) -> None:
+        self.thread = threading.get_ident()
+        self.ended = False
+        self._progress, self._worked = progress, _worked(self.thread)
+        self._before, self._since, self._work = progress(), time.monotonic(), self._worked()
+        self._asked = False
+        self._looking = threading.Lock()
+
+    def look(self) -> None:
+        """Ask the block's thread to raise an error if there was no progress for too long."""
+        with self._looking:
+            if self.ended:
+                return
+            now = self._progress()
+            if now != self._before:
+                self._before, self._since, self._work = now, time.monotonic(), self._worked()
+            elif (
+                time.monotonic() - self._since >= LONGEST_S
+                and self._worked() - self._work >= LEAST_WORK_S
+            ):
+                self._asked = True
+                _raise_in(self.thread, NoProgressError)
+
+    def is_asked(self) -> bool:
+        """Whether an error has been asked for. An ended block is asked for none after this."""
+        with self._looking:
+            return self._asked
+
+
+class _Watcher:
+    """One thread that looks at all blocks of a process: to start one for every block would take
+    longer than many a recording. It ends where a look finds no block, and a later one starts it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watches: set[_Watch] = set()
+        self._runs = False
+
+    def add(self, watch: _Watch) -> None:
+        """Look at a block from now on."""
+        with self._lock:
+            self._watches.add(watch)
+            if not self._runs:
+                _thread.start_new_thread(self._run, ())
+                self._runs = True
+
+    def remove(self, watch: _Watch) -> None:
+        """Look at a block no longer."""
+        with self._lock:
+            self._watches.discard(watch)
+
+    def _run(self) -> None:
+        while self._look():
+            time.sleep(_LOOK_S)
+
+    def _look(self) -> bool:
+        with self._lock:
+            watches = tuple(self._watches)
+            self._runs = bool(watches)
+        for watch in watches:
+            watch.look()
+        return bool(watches)
+
+
+@lru_cache(maxsize=1)
+def _watcher_of(process: int) -> _Watcher:
+    """Return the watcher of a process; a process that was forked has no thread but its own."""
+    return _Watcher()
 
 
 def _worked(thread: int) -> Callable[[], float]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from itertools import count
 
 import pytest
 
@@ -50,9 +52,45 @@ def test_nothing_is_raised_where_something_is_recorded(monkeypatch: pytest.Monke
     monkeypatch.setattr(progress, "LONGEST_S", 0.0)
     monkeypatch.setattr(progress, "LEAST_WORK_S", 0.0)
     monkeypatch.setattr(progress, "_LOOK_S", 0.001)
-    counts = iter(range(1 << 30))
+    counts = count()
     with progress.watched(lambda: next(counts)):
-        assert sum(range(1 << 20)) == (1 << 19) * ((1 << 20) - 1)
+        while next(counts) < 1 << 20:  # many looks, each of which finds another number
+            pass
+
+
+def test_blocks_of_several_threads_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One block that never ends stops; another, which records, goes on until it has stopped."""
+    monkeypatch.setattr(progress, "LONGEST_S", 0.2)
+    monkeypatch.setattr(progress, "LEAST_WORK_S", 0.01)
+    monkeypatch.setattr(progress, "_LOOK_S", 0.01)
+    counts, stopped = count(), threading.Event()
+
+    def spin() -> None:
+        with progress.watched(lambda: 0):
+            while True:
+                pass
+
+    def stop() -> None:
+        with pytest.raises(progress.NoProgressError):
+            spin()
+        stopped.set()
+
+    spinning = threading.Thread(target=stop)
+    with progress.watched(lambda: next(counts)):
+        spinning.start()
+        while not stopped.is_set():
+            pass
+    spinning.join()
+
+
+def test_a_block_that_has_ended_is_not_kept() -> None:
+    kept = []
+    for _ in range(2):
+        recorder = [0]
+        with progress.watched(recorder.copy):
+            kept.append(sys.getrefcount(recorder))
+        kept.append(sys.getrefcount(recorder))
+    assert kept[1] == kept[3] < kept[0] == kept[2]
 
 
 PROFILED = """
