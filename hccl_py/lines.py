@@ -1,6 +1,7 @@
 """The running line of an author's code: the innermost frame outside of the recording layer."""
 
 import sys
+from functools import lru_cache
 from pathlib import Path
 from types import CodeType
 
@@ -40,4 +41,9 @@ def author_line() -> Line:
 def format_line(line: Line) -> str:
     """Return `folder/file.py:line`, enough to find the place and free of machine paths."""
     code, number = line
-    return "/".join(Path(code.co_filename).parts[-2:]) + f":{number}"
+    return f"{_file(code.co_filename)}:{number}"
+
+
+@lru_cache(1024)
+def _file(name: str) -> str:
+    return "/".join(Path(name).parts[-2:])

@@ -62,14 +62,14 @@ class PerRank:
         self.add = add
         self.mod = mod
         self.table = table
-        self.low, self.high = bounds or (int(base.min()), int(base.max()))
+        self.low, self.high = bounds or _bounds(base)
 
     @staticmethod
     def of(values: npt.NDArray[Any] | np.integer[Any] | int) -> RankInt:
         """Return a plain int where all values agree, otherwise a PerRank on a new base."""
         if not isinstance(values, np.ndarray) or values.ndim == 0:
             return int(values)
-        low, high = int(values.min()), int(values.max())
+        low, high = _bounds(values)
         return low if low == high else PerRank(values, bounds=(low, high))
 
     def key(self) -> tuple[int, int, int | None, int]:
@@ -107,8 +107,7 @@ class PerRank:
         return wrapped
 
     def _range(self) -> tuple[int, int]:
-        values = self.values()
-        return int(values.min()), int(values.max())
+        return _bounds(self.values())
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, int) and self.is_sum:
@@ -325,6 +324,18 @@ def count_up(counts: IntArray) -> IntArray:
 def values_of(value: Any) -> Any:
     """Return the array behind a PerRank, and any other value as it is."""
     return value.values() if isinstance(value, PerRank) else value
+
+
+_FEW = 64
+"""Numbers of which Python finds the least and the greatest sooner than numpy."""
+
+
+def _bounds(values: npt.NDArray[Any]) -> tuple[int, int]:
+    """Return the least and the greatest number."""
+    if values.ndim == 1 and len(values) <= _FEW:
+        listed = values.tolist()
+        return int(min(listed)), int(max(listed))
+    return int(values.min()), int(values.max())
 
 
 def _mask(value: Any) -> Any:

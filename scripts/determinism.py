@@ -12,7 +12,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from hccl_py.call.config import Config
 from hccl_py.call.op_param import OpParam
@@ -43,15 +43,28 @@ PLACES = (
 )
 
 
-def chosen(topology: Topology, op: OpParam, setting: str, ruleset: str) -> tuple[str, str] | None:
-    """Return the executor that a release's rules run, and `yes` or `no`: is its order fixed?"""
+Recorded: TypeAlias = tuple[Topology, str, OpParam]
+"""What a program depends on: most settings and releases choose the same one."""
+
+
+def chosen(
+    topology: Topology, op: OpParam, setting: str, ruleset: str, known: dict[Recorded, str]
+) -> tuple[str, str] | None:
+    """Return the executor that a release's rules run, and `yes` or `no`: is its order fixed? Keep
+    the answer for the program in `known`.
+    """
     config = Config.load({}, deterministic=setting, ruleset=ruleset, buffsize_mb=8)
+    planner = Planner(topology, config, installed_executors(), "table")
     try:
-        plan = Planner(topology, config, installed_executors(), "table").plan(op, None)
-        found = trees_of(plan.program, is_trusted=True)
+        selection, _ = planner.select(op, None)
+        served = config.ordered(op.with_words(selection.levels))
+        recorded = (planner.topology, selection.executor, served)
+        if recorded not in known:
+            found = trees_of(planner.plan(op, None).program, is_trusted=True)
+            known[recorded] = "yes" if found.is_fixed else "no"
     except HcclError:  # HCCL refuses the call, or it is none of this product
         return None
-    return plan.selection.executor, "yes" if found.is_fixed else "no"
+    return selection.executor, known[recorded]
 
 
 def _call(name: str, count: int, ranks: int) -> OpParam:
@@ -65,6 +78,7 @@ def _call(name: str, count: int, ranks: int) -> OpParam:
 def found_by_executor() -> dict[tuple[str, str], dict[str, set[str]]]:
     """Return by op and executor, for every setting, whether the orders that were seen are fixed."""
     found: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    known: dict[Recorded, str] = {}
     for preset, numbers in PLACES:
         topology = topology_of(preset=preset, **numbers)
         for name in OPS:
@@ -72,7 +86,7 @@ def found_by_executor() -> dict[tuple[str, str], dict[str, set[str]]]:
                 op = _call(name, count, topology.size)
                 for setting in SETTINGS:
                     for ruleset in RULESETS:
-                        row = chosen(topology, op, setting, ruleset)
+                        row = chosen(topology, op, setting, ruleset, known)
                         if row is not None:
                             found[name, row[0]][setting].add(row[1])
     return found

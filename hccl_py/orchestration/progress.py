@@ -48,7 +48,8 @@ class _Watch:
         self.thread = threading.get_ident()
         self.ended = False
         self._progress, self._worked = progress, _worked(self.thread)
-        self._before, self._since, self._work = progress(), time.monotonic(), self._worked()
+        self._before: object = self  # no look has been yet
+        self._since = self._work = 0.0
         self._asked = False
         self._looking = threading.Lock()
 

@@ -49,9 +49,10 @@ class Requested(Sequence[T]):
     @overload
     def __getitem__(self, index: slice) -> tuple[T, ...]: ...
     def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
-        if not isinstance(index, slice) and not -len(self) <= int(index) < len(self):
+        count = len(self._things)
+        if not isinstance(index, slice) and not -count <= int(index) < count:
             raise orchestration_error(
-                f"There is no {self._what} {int(index)}: {len(self)} were requested",
+                f"There is no {self._what} {int(index)}: {count} were requested",
                 "Ask for more in resources().",
                 finding=self._finding,
             )

@@ -334,7 +334,10 @@ def _inside(start: RankInt, stop: RankInt, region: Region) -> tuple[RankInt, Ran
     """Return a range of a region in plain numbers; refuse one that leaves it, with the first
     rank's numbers that do.
     """
-    low, high, limit = _bytes(start), _bytes(stop), values_of(region.size)
+    size = region.size
+    if type(start) is type(stop) is type(size) is int and 0 <= start <= stop <= size:
+        return start, stop
+    low, high, limit = _bytes(start), _bytes(stop), values_of(size)
     outside = (low < 0) | (low > high) | (high > limit)
     if np.any(outside):
         numbers = np.broadcast_arrays(np.atleast_1d(outside), low, high, limit)

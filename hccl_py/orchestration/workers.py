@@ -10,7 +10,7 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from hccl_py.lines import author_line, format_line
+from hccl_py.lines import Line, author_line, format_line
 from hccl_py.orchestration.recorder import orchestration_error
 from hccl_py.orchestration.stream import Notify, Stream
 
@@ -20,7 +20,7 @@ class Workers:
 
     def __init__(self, main: Stream, subs: Sequence[Stream], notifies: Sequence[Notify]) -> None:
         self._main, self._subs, self._notifies = main, subs, notifies
-        self._awake: dict[int, str] = {}  # the streams that are awake, with the line that woke them
+        self._awake: dict[int, Line] = {}  # the streams that are awake, with what woke them
 
     @contextmanager
     def fork(
@@ -64,11 +64,12 @@ class Workers:
     def _mark_awake(self, numbers: Sequence[int], waker: Stream) -> None:
         """Keep the line that wakes each sub stream; refuse those that are awake already."""
         self._check_notifies(len(numbers))
-        here = format_line(author_line())
+        here = author_line()
         for number in numbers:
             if number in self._awake:
+                since = format_line(self._awake[number])
                 raise orchestration_error(
-                    f"Sub stream {number} is awake already, since {self._awake[number]}",
+                    f"Sub stream {number} is awake already, since {since}",
                     "Join it first, or take others: rank.fork(subs=range(4, 8)) is open beside "
                     "rank.fork(subs=range(4)).",
                 )
