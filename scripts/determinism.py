@@ -44,7 +44,7 @@ PLACES = (
 
 
 Recorded: TypeAlias = tuple[Topology, str, OpParam]
-"""What a program depends on: most settings and releases choose the same one."""
+"""A key of programs: most settings and releases choose the same one."""
 
 
 def chosen(

@@ -106,7 +106,7 @@ def parse_executors(text: str) -> tuple[ExecutorChoice, ...]:
 
 
 class _UnreadError(Exception):
-    """Where a setting stops being one, and why; the hint is only worked out to be told."""
+    """The place where a setting ends as one, and why; the hint is worked out to be told."""
 
     def __init__(self, place: int, what: str, hint: Callable[[], str]) -> None:
         self.place, self.what, self.hint = place, what, hint

@@ -85,7 +85,7 @@ def test_blocks_of_several_threads_are_watched(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_block_that_has_ended_is_not_kept() -> None:
-    """Not till the next look: what it has recorded may be large."""
+    """Not till the next look, either: its recording may be large."""
     watcher = progress._watcher_of(os.getpid())
     with progress.watched(lambda: 0):
         assert len(watcher._watches) == 1
