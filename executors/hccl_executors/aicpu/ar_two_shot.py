@@ -7,6 +7,7 @@ itself; slices are rounded up, so the last ones may be short or empty.
 from __future__ import annotations
 
 from hccl_executors.aicpu.duplex import (
+    exchange_write,
     recv_read,
     send_read,
     send_recv_read,

@@ -45,6 +45,7 @@ from hccl_executors.aicpu.seats import (
     cut,
     flat,
     flat_over,
+    place_at,
     requests,
     slots,
 )
@@ -145,10 +146,12 @@ class AicpuAllReduceStrictOrderedMesh(SoleAllReduce):
         n, half = rank.size, rank.buffer[rank.ccl_bytes // 2 // ALIGN * ALIGN :]
         sizes = rounded_down(int(rank.user_in.size), n, op.unit)
         given, result = cut(rank.user_in, sizes), cut(rank.user_out, sizes)
-        total = rank.buffer.head(given[place.me].size)
-        self.template.run(place, given, total, half, op.unit)
         starts = slots(rank.buffer, sizes[0] if self.side_by_side else 0, n)
         places = Chunks(starts.buffer, starts.offsets, result.sizes)
+        mine = places[place.me]
+        overlaps = mine.offset < mine.size  # HCCL's copy to that place would, of 2n - 1 elements
+        total = place_at(rank.buffer, mine.offset * overlaps, mine.size)
+        self.template.run(place, given, total, half, op.unit)
         threads = rank.threads[: len(self.gather.threads(n))]
         self.gather.run(place._replace(threads=threads), [total], [result], [places])
 
