@@ -382,7 +382,8 @@ def strict_orders() -> Iterator[Case]:
     rng = random.Random(29)
     rows = ([[4, 6]], [[8, 8]], [[8], [4]], [[8] * 5])
     servers = [[[list(range(n)) for n in pod] for pod in pods] for pods in rows]
-    machines = ((servers, {}), ([_servers(3, 4), _servers(4, 4)], _UBX))
+    boards = [_servers(3, 4), _servers(4, 4)]
+    machines: Sequence[tuple[Any, Any]] = ((servers, {}), (boards, _UBX))
     for op, (topos, bus) in product(("all_reduce", "reduce_scatter"), machines):
         for topo, size in product(topos, (64, 3 * MB)):
             case = _on_950(op, topo, size, rng, bus=bus)

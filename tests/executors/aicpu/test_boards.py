@@ -1,5 +1,7 @@
 """Turns of an all-to-all over boards, and pieces of a pipelined AllGather."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -56,7 +58,7 @@ def test_what_is_passed_on_has_come_before() -> None:
         assert far[step].begin + far[step].size <= sum(piece.size for piece in near[:step])
 
 
-def _joined(parts: list[tuple[int, int, bool]]) -> int:
+def _joined(parts: Iterable[tuple[int, int, bool]]) -> int:
     """Return the end of parts that follow each other."""
     end = 0
     for begin, size, _ in parts:
