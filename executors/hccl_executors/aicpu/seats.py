@@ -151,14 +151,16 @@ def flat(rank: RankView | AnyChannelRank) -> RankGroup:
 
 
 def level0(rank: RankView | AnyChannelRank) -> RankGroup:
-    """Return the ranks of a server, joined by its mesh."""
-    n = rank.topology.servers[0]
+    """Return the ranks of a server, joined by its mesh; of uneven servers, parts of one size."""
+    n = RankGraph.of(rank.topology).divisor
     return RankGroup(rank.id % n, n, lambda index: rank.id // n * n + index, 0)
 
 
 def level1(rank: RankView | AnyChannelRank) -> RankGroup:
-    """Return the ranks with the same place in all servers, joined by the network of the servers."""
-    n = rank.topology.servers[0]
+    """Return the ranks with the same place in all servers or their parts, joined by the network of
+    the servers.
+    """
+    n = RankGraph.of(rank.topology).divisor
     return RankGroup(rank.id // n, rank.size // n, lambda index: index * n + rank.id % n, 1)
 
 

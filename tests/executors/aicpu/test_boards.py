@@ -14,7 +14,7 @@ EIGHT_BOARDS = (
     *("7654321", "6427530", "5316407", "4275016"),
     *("3160275", "2703164", "1042753", "0531642"),
 )
-"""The partners of every board in turn, as a comment of ins_temp_ubx_all_to_all_v_mesh_1D.cc says."""
+"""The partners of every board in turn, by a comment of ins_temp_ubx_all_to_all_v_mesh_1D.cc."""
 
 
 def test_eight_boards_meet_in_the_order_that_hccl_writes_down() -> None:
