@@ -390,6 +390,13 @@ def strict_orders() -> Iterator[Case]:
             yield {**case, "dtype": "fp16", "env": {"HCCL_DETERMINISTIC": "strict"}}
 
 
+def uneven_servers() -> Iterator[Case]:
+    """Yield calls that cut servers into parts of one size."""
+    rng = random.Random(29)
+    for sizes, op in product(((8, 4), (2, 4, 6)), OPS[:6]):
+        yield _on_950(op, [[list(range(n)) for n in sizes]], 34 * MB, rng, bus={})
+
+
 def beside_clos() -> Iterator[Case]:
     """Yield calls on a server of the Ascend 950 with a Clos network beside its mesh."""
     rng = random.Random(29)
@@ -444,5 +451,5 @@ PARTS = (
 )
 """All golden calls of the classic executors, part by part."""
 
-PARTS_950 = (ubx, over_boards, strict_orders, beside_clos, barriers)
+PARTS_950 = (ubx, over_boards, strict_orders, uneven_servers, beside_clos, barriers)
 """Golden calls of the Ascend 950 that its first ones, which stay, do not have."""
