@@ -76,7 +76,7 @@ class TwoAxes(OnAicpu):
         several = len(topology.servers) > 1 and RankGraph.of(topology).divisor > 1
         return require(
             (topology.is_in_server_order, "needs ranks numbered server by server"),
-            (several, "needs several servers whose ranks are multiples of a number"),
+            (several, "needs several servers whose sizes have a common divisor above 1"),
         )
 
     def resources(self, op: OpParam, rank: RankView) -> ChannelResources:
