@@ -27,7 +27,7 @@ MESH_GBPS, CLOS_GBPS = 50.0, 191.0
 """The bandwidths that HCCL counts with (BW_OMNI_DEFAULT, BW_OMNI_UBX_AG_CLOS)."""
 
 
-class Piece(NamedTuple):
+class StepPiece(NamedTuple):
     """A part of every rank's data, in bytes. `corner`: of ranks that lie on neither axis of mine,
     in the place of those on my own one.
     """
@@ -37,7 +37,7 @@ class Piece(NamedTuple):
     corner: bool
 
 
-class Axis(NamedTuple):
+class AxisRate(NamedTuple):
     """The ranks of an axis, and the bandwidth to each other one."""
 
     n: int
@@ -63,8 +63,8 @@ class PipelinedAllGather(TwoAxes):
     def stages(
         self, op: OpParam, rank: AnyChannelRank, shape: CallShape, sizes: tuple[int, int]
     ) -> None:
-        mesh = Axis(shape.n0, MESH_GBPS)
-        clos = Axis(shape.n1, CLOS_GBPS / (shape.n1 - 1))
+        mesh = AxisRate(shape.n0, MESH_GBPS)
+        clos = AxisRate(shape.n1, CLOS_GBPS / (shape.n1 - 1))
         swaps = clos.gbps < mesh.gbps
         cuts = pieces(sizes[0], *((clos, mesh) if swaps else (mesh, clos)))
         buffer = slots(rank.buffer, sizes[0], rank.size)
@@ -80,7 +80,7 @@ class PipelinedAllGather(TwoAxes):
                 rank.main.copy(target[group.me], place[group.me])
 
     def _blocks(
-        self, rank: AnyChannelRank, axis: int, piece: Piece, buffer: Chunks
+        self, rank: AnyChannelRank, axis: int, piece: StepPiece, buffer: Chunks
     ) -> list[tuple[Chunks, Chunks]]:
         """Return a piece in the output and in the buffer: each time those of an axis' ranks."""
         inner, outer = self.axes(rank)
@@ -122,7 +122,7 @@ class PipelinedAllGather(TwoAxes):
         self.run(rank, op, 0, inside, across)
 
 
-def pieces(size: int, slow: Axis, fast: Axis) -> list[tuple[Piece, Piece]]:
+def pieces(size: int, slow: AxisRate, fast: AxisRate) -> list[tuple[StepPiece, StepPiece]]:
     """Return the pieces of every step on the slower and on the faster axis of several ranks each.
 
     On the slower axis all steps but the last bring data of the own line, on the faster one only the
@@ -135,14 +135,14 @@ def pieces(size: int, slow: Axis, fast: Axis) -> list[tuple[Piece, Piece]]:
     far_begins = [*begins[:-1], last + near[-1]]
     return [
         (
-            Piece(near_begins[k], near[k], k == len(near) - 1),
-            Piece(far_begins[k], far[k], k > 0),
+            StepPiece(near_begins[k], near[k], k == len(near) - 1),
+            StepPiece(far_begins[k], far[k], k > 0),
         )
         for k in range(len(near))
     ]
 
 
-def sizes_by_step(size: int, slow: Axis, fast: Axis) -> tuple[list[int], list[int]]:
+def sizes_by_step(size: int, slow: AxisRate, fast: AxisRate) -> tuple[list[int], list[int]]:
     """Return the bytes of every step's piece on both axes, so that both take as long."""
     ratio, links = fast.gbps / slow.gbps, slow.n - 1
     steps, scale = step_count(slow.n, ratio)

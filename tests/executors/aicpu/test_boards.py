@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_executors.aicpu.a2a_boards import rounds, turns
-from hccl_executors.aicpu.two_axes_pipeline import CUT, MOST_STEPS, Axis, pieces, step_count
+from hccl_executors.aicpu.two_axes_pipeline import CUT, MOST_STEPS, AxisRate, pieces, step_count
 
 EIGHT_BOARDS = (
     *("7654321", "6427530", "5316407", "4275016"),
@@ -34,11 +34,11 @@ def test_every_pair_of_ranks_of_two_boards_meets_once(boards: int, width: int) -
     assert met == {(i, j) for i in range(n) for j in range(n) if i // width != j // width}
 
 
-axes = st.builds(Axis, st.integers(2, 16), st.floats(1, 100))
+axes = st.builds(AxisRate, st.integers(2, 16), st.floats(1, 100))
 
 
 @given(size=st.integers(0, 1 << 28), one=axes, other=axes)
-def test_pieces_bring_all_data_of_all_ranks(size: int, one: Axis, other: Axis) -> None:
+def test_pieces_bring_all_data_of_all_ranks(size: int, one: AxisRate, other: AxisRate) -> None:
     """Of ranks on my axes each once, of all others by either axis."""
     slow, fast = sorted((one, other), key=lambda axis: axis.gbps)
     found = pieces(size, slow, fast)
@@ -53,7 +53,7 @@ def test_pieces_bring_all_data_of_all_ranks(size: int, one: Axis, other: Axis) -
 
 def test_what_is_passed_on_has_come_before() -> None:
     """Two boards of four, 1 MB: what the Clos network passes on came over the mesh a step ago."""
-    near, far = zip(*pieces(1 << 20, Axis(4, 50.0), Axis(2, 191.0)), strict=True)
+    near, far = zip(*pieces(1 << 20, AxisRate(4, 50.0), AxisRate(2, 191.0)), strict=True)
     for step in range(1, len(near)):
         assert far[step].begin + far[step].size <= sum(piece.size for piece in near[:step])
 
