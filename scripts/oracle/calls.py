@@ -119,9 +119,11 @@ def topology_of(case: Case) -> Topology:
 
 def placed(pods: Sequence[Sequence[Sequence[int]]], bus: Mapping[str, Any]) -> Topology:
     """Return the topology of devices of an Ascend 950 that a case names: their places in a grid
-    tell; `bus` says what the machine answers about its links.
+    tell; `bus` says what the machine answers about its links. Its `jetties`, links of two devices
+    of different boards, are the driver's alone: what uses several here always uses four.
     """
     product = PRESETS[PRODUCTS["950"]]
+    bus = {name: answer for name, answer in bus.items() if name != "jetties"}
     product = dataclasses.replace(product, bus=dataclasses.replace(product.bus, **bus))
     servers = [(pod, devices) for pod, members in enumerate(pods) for devices in members]
     numbers = [n for n, (_, devices) in enumerate(servers) for _ in devices]

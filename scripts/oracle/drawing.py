@@ -354,19 +354,47 @@ def ubx() -> Iterator[Case]:
     for (boards, devices), op, size in product(_BOARDS, OPS[:6], sizes):
         ranks = boards * devices
         if size * ranks <= 1 << 30 and (size <= 9 * MB or ranks <= 8):
-            case = _on_950(op, _servers(boards, devices), size, rng, bus=_UBX)
-            bytes_ = case["count"] * _unit(case["dtype"])
-            if op != "all_gather" or boards == 1 or bytes_ < 4 * MB:  # the rest is pipelined
-                yield case
+            yield _on_950(op, _servers(boards, devices), size, rng, bus=_UBX)
     for devices, size in product((2, 3, 4), (KB, 16 * KB, 40 * MB)):
-        case = _on_950("all_to_all", _servers(1, devices), size * devices, rng, bus=_UBX)
-        if case["count"] > 512:
-            yield case
+        yield _on_950("all_to_all", _servers(1, devices), size * devices, rng, bus=_UBX)
         counts = [8 * size * ((j - i) % devices + 1) // 64 for i, j in _pairs(devices)]
         case = _on_950("all_to_all_v", _servers(1, devices), size, rng, bus=_UBX)
         yield {**case, "counts_matrix": counts}
     for op in ("all_gather_v", "reduce_scatter_v", "all_to_all_vc", "batch_send_recv"):
         yield _on_950(op, _servers(2, 4), MB, rng, bus=_UBX)
+
+
+def over_boards() -> Iterator[Case]:
+    """Yield all-to-alls over boards of UBX servers, where two devices have four links."""
+    rng = random.Random(29)
+    bus = {**_UBX, "jetties": 4}
+    for boards, devices in _BOARDS[3:]:
+        ranks = boards * devices
+        for size in (KB, 30 * MB):
+            yield _on_950("all_to_all", _servers(boards, devices), size * ranks, rng, bus=bus)
+        counts = [(j - i) % 3 * 1001 for i, j in _pairs(ranks)]
+        case = _on_950("all_to_all_v", _servers(boards, devices), MB, rng, bus=bus)
+        yield {**case, "counts_matrix": counts}
+
+
+def strict_orders() -> Iterator[Case]:
+    """Yield sums in the order of more than 8 ranks."""
+    rng = random.Random(29)
+    rows = ([[4, 6]], [[8, 8]], [[8], [4]], [[8] * 5])
+    servers = [[[list(range(n)) for n in pod] for pod in pods] for pods in rows]
+    boards = [_servers(3, 4), _servers(4, 4)]
+    machines: Sequence[tuple[Any, Any]] = ((servers, {}), (boards, _UBX))
+    for op, (topos, bus) in product(("all_reduce", "reduce_scatter"), machines):
+        for topo, size in product(topos, (64, 3 * MB)):
+            case = _on_950(op, topo, size, rng, bus=bus)
+            yield {**case, "dtype": "fp16", "env": {"HCCL_DETERMINISTIC": "strict"}}
+
+
+def uneven_servers() -> Iterator[Case]:
+    """Yield calls that cut servers into parts of one size."""
+    rng = random.Random(29)
+    for sizes, op in product(((8, 4), (2, 4, 6)), OPS[:6]):
+        yield _on_950(op, [[list(range(n)) for n in sizes]], 34 * MB, rng, bus={})
 
 
 def beside_clos() -> Iterator[Case]:
@@ -423,5 +451,5 @@ PARTS = (
 )
 """All golden calls of the classic executors, part by part."""
 
-PARTS_950 = (ubx, beside_clos, barriers)
+PARTS_950 = (ubx, over_boards, strict_orders, uneven_servers, beside_clos, barriers)
 """Golden calls of the Ascend 950 that its first ones, which stay, do not have."""

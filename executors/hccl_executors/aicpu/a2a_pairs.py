@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hccl_executors.aicpu.duplex import recv_write, send_recv_write, send_write
+from hccl_executors.aicpu.duplex import exchange_write
 from hccl_executors.aicpu.seats import Seat, Template
 from hccl_py.orchestration import Chunks
 from hccl_py.values import RankInt
@@ -35,14 +35,8 @@ class PairsOfRanks(Template):
             thread, channel = seat.threads[1 + mine], seat.channel(peer)
             sent, received = source[peer], target[peer]
             moves = [(slots[theirs].head(sent.size), sent)]
-            sends, receives = sent.size > 0, received.size > 0
-            if sends and receives:
-                send_recv_write(thread, channel, channel, moves)
-            elif sends:
-                send_write(thread, channel, moves)
-            elif receives:
-                recv_write(thread, channel)
-            if receives:
+            exchange_write(thread, channel, moves, sends=sent.size, receives=received.size)
+            if received.size > 0:
                 thread.copy(received, slots[mine].head(received.size))
         seat.post_sync()
 

@@ -26,8 +26,11 @@ class MeshAllGather(SplitTemplate):
         for source, target, place in zip(sources, targets, places, strict=True):
             copy(seat.main, target[seat.me], source)
             copy(seat.main, place[seat.me].head(source.size), source)
-        if seat.n == 1:
-            return
+        if seat.n > 1:
+            self.fetch(seat, targets, places)
+
+    def fetch(self, seat: Seat, targets: Sequence[Chunks], places: Sequence[Chunks]) -> None:
+        """Read the blocks of all others."""
         seat.pre_sync()
         threads = iter(seat.threads)
         for d in others(seat.n):

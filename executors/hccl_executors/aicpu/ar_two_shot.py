@@ -7,12 +7,10 @@ itself; slices are rounded up, so the last ones may be short or empty.
 from __future__ import annotations
 
 from hccl_executors.aicpu.duplex import (
+    exchange_write,
     recv_read,
-    recv_write,
     send_read,
     send_recv_read,
-    send_recv_write,
-    send_write,
 )
 from hccl_executors.aicpu.seats import Seat, Template, cut, slots
 from hccl_py.orchestration import Chunks, Region
@@ -47,14 +45,8 @@ class TwoShotAllReduce(Template):
         if seat.me == r:
             seat.threads[r].copy(place, given[r])
             return
-        channel = seat.channel(r)
-        sends, receives = size > 0, given[seat.me].size > 0
-        if sends and receives:
-            send_recv_write(seat.threads[r], channel, channel, [(place, given[r])])
-        elif sends:
-            send_write(seat.threads[r], channel, [(place, given[r])])
-        elif receives:
-            recv_write(seat.threads[r], channel)
+        moves, receives = [(place, given[r])], given[seat.me].size
+        exchange_write(seat.threads[r], seat.channel(r), moves, sends=size, receives=receives)
 
     def _gather(self, seat: Seat, r: int, result: Chunks, total: Region) -> None:
         """Read the sum of slice r."""

@@ -16,10 +16,11 @@ from hccl_py.plugins.executor import ChannelResources, OpParam, RankView
 
 
 class AicpuBarrierSoleNHR(OnAicpu):
-    """Barrier over all ranks. Of two ranks a step first serves the lower one."""
+    """Barrier over all ranks. Of two ranks a step first serves the lower one. It adds nothing."""
 
     op = "barrier"
     algorithm = NHR
+    order = "rank"
     template = NhrTemplate()
     fidelity = like_ascend950(
         "barrier/executor/ins_v2_barrier_sole_executor",

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from hccl_py.orchestration import Region
 from hccl_py.orchestration.channels import Channel, Thread
+from hccl_py.values import RankInt
 
 ACK, DATA = 0, 1
 NOTIFIES = 3
@@ -43,6 +44,18 @@ def recv_write(thread: Thread, rx: Channel) -> None:
     """Let a rank write to me."""
     rx.post(thread, ACK)
     rx.wait(thread, DATA)
+
+
+def exchange_write(
+    thread: Thread, channel: Channel, moves: Moves, *, sends: RankInt, receives: RankInt
+) -> None:
+    """Write to a rank, while it writes to me, as far as there are bytes to send or to receive."""
+    if sends > 0 and receives > 0:
+        send_recv_write(thread, channel, channel, moves)
+    elif sends > 0:
+        send_write(thread, channel, moves)
+    elif receives > 0:
+        recv_write(thread, channel)
 
 
 def send_recv_read(thread: Thread, tx: Channel, rx: Channel, moves: Moves) -> None:

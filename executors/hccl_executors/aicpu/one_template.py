@@ -7,23 +7,30 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from hccl_executors.aicpu.duplex import NOTIFIES
 from hccl_executors.aicpu.on_aicpu import TRANSFER, OnAicpu
 from hccl_executors.aicpu.seats import (
     ALIGN,
     AnyChannelRank,
     RankGroup,
     Seat,
+    board_axes,
     flat,
     flat_over,
+    has_boards,
+    others,
     requests,
     seat,
     slots,
 )
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (
+    ChannelRequest,
     ChannelResources,
     OpParam,
     RankView,
+    Topology,
+    Unsuitable,
 )
 
 
@@ -147,3 +154,38 @@ class SoleInSlots(Sole):
         count = max(self.template.scratch(rank.size), rank.size)
         places = slots(rank.buffer, self._slot(op, rank), count)
         self.template.run(place, rank.user_in, rank.user_out, places)
+
+
+class SoleOnBoards(SoleInSlots):
+    """Ops on a UBX server whose template tells boards apart, and has several links across them."""
+
+    cluster = "ascend950-ubx"
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        found = super().suits(op, topology)
+        return found and has_boards(topology, least=1, widest=self.template.width)
+
+    def resources(self, op: OpParam, rank: RankView) -> ChannelResources:
+        """A channel to a rank of the board, several across; threads have a notify for each."""
+        (board, boards), template = board_axes(rank), self.template
+        links, width = template.links if boards.size > 1 else 1, board.size
+        across = (
+            (boards.me + d) % boards.size * width + i
+            for d in others(boards.size)
+            for i in range(width)
+        )
+        return ChannelResources(
+            channels=(
+                *requests(board, template),
+                *(ChannelRequest(peer, NOTIFIES, 1) for peer in across for _ in range(links)),
+            ),
+            threads=(template.subs(rank.size), *[links] * template.subs(rank.size)),
+            max_count=self.round_count(op, rank),
+        )
+
+    def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
+        places, width = (
+            slots(rank.buffer, self._slot(op, rank), rank.size),
+            board_axes(rank)[0].size,
+        )
+        self.template.run(place, width, rank.user_in, rank.user_out, places)

@@ -12,6 +12,7 @@ from hccl_executors.aicpu.two_axes_blocks import (
     TwoAxesScatter,
 )
 from hccl_executors.aicpu.two_axes_pieces import TwoAxesAllReduce, TwoAxesBroadcast, TwoAxesReduce
+from hccl_executors.aicpu.two_axes_pipeline import PipelinedAllGather
 from hccl_executors.sources import SCATTER_NHR, like_ascend950, over_tree
 from hccl_py.plugins.executor import Topology, Unsuitable
 
@@ -68,6 +69,12 @@ class AicpuBroadcastParallelMeshNHR(TwoAxesBroadcast):
 
 class InsAllGatherParallelMesh1DNHRMultiJetty(OnBoards, AicpuAllGatherParallelMeshNHR):
     """AllGather over the boards of a UBX server."""
+
+
+class AicpuAllGatherPipeLineUBX(OnBoards, PipelinedAllGather):
+    """AllGather of large data over the boards of a UBX server."""
+
+    fidelity = _files("all_gather", "ins_v2_all_gather_omnipipe_executor")
 
 
 class InsReduceScatterParallelMesh1DNHRUBX(OnBoards, AicpuReduceScatterParallelMeshNHR):

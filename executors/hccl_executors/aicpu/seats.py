@@ -108,11 +108,11 @@ class Seat(NamedTuple):
     threads: Sequence[Thread]
     unit: int
     in_place: bool
-    to: Callable[[RankInt, int | None], Channel]
+    to: Callable[[RankInt, int | None, int], Channel]
 
-    def channel(self, peer: RankInt, layer: int | None = None) -> Channel:
-        """Return the channel to a rank, on a layer where there are several."""
-        return self.to(peer, layer)
+    def channel(self, peer: RankInt, layer: int | None = None, number: int = 0) -> Channel:
+        """Return the channel to a rank, on a layer and of a number where there are several."""
+        return self.to(peer, layer, number)
 
     @property
     def main(self) -> Thread:
@@ -151,14 +151,16 @@ def flat(rank: RankView | AnyChannelRank) -> RankGroup:
 
 
 def level0(rank: RankView | AnyChannelRank) -> RankGroup:
-    """Return the ranks of a server, joined by its mesh."""
-    n = rank.topology.servers[0]
+    """Return the ranks of a server, joined by its mesh; of uneven servers, parts of one size."""
+    n = RankGraph.of(rank.topology).divisor
     return RankGroup(rank.id % n, n, lambda index: rank.id // n * n + index, 0)
 
 
 def level1(rank: RankView | AnyChannelRank) -> RankGroup:
-    """Return the ranks with the same place in all servers, joined by the network of the servers."""
-    n = rank.topology.servers[0]
+    """Return the ranks with the same place in all servers or their parts, joined by the network of
+    the servers.
+    """
+    n = RankGraph.of(rank.topology).divisor
     return RankGroup(rank.id // n, rank.size // n, lambda index: index * n + rank.id % n, 1)
 
 
@@ -177,13 +179,14 @@ def board_axes(rank: RankView | AnyChannelRank) -> tuple[RankGroup, RankGroup]:
     return board, across
 
 
-def has_boards(topology: Topology) -> bool | Unsuitable:
-    """Return True for a UBX server of several boards of as many devices."""
+def has_boards(topology: Topology, least: int = 2, widest: int = 64) -> bool | Unsuitable:
+    """Return True for a UBX server of so many boards of as many devices each."""
     graph = RankGraph.of(topology)
-    fills = 1 < graph.mesh < graph.server and graph.server % graph.mesh == 0
+    boards, rest = divmod(graph.server, graph.mesh)
     return require(
         (graph.shape == "mesh+clos" and graph.levels == 1, "needs a single server, of UBX"),
-        (fills, "needs several boards of as many devices"),
+        (boards >= least and not rest, "needs several boards of as many devices"),
+        (graph.mesh <= widest, f"needs boards of at most {widest} devices"),
     )
 
 
@@ -216,8 +219,8 @@ def requests(group: RankGroup, template: Template) -> tuple[ChannelRequest, ...]
 def seat(rank: AnyChannelRank, group: RankGroup, threads: Sequence[Thread], op: OpParam) -> Seat:
     """Return the seat of a rank in a group."""
 
-    def channel(index: RankInt, layer: int | None) -> Channel:
-        return rank.channel(group.rank_at(index), layer=_layer(group, layer))
+    def channel(index: RankInt, layer: int | None, number: int) -> Channel:
+        return rank.channel(group.rank_at(index), layer=_layer(group, layer), number=number)
 
     return Seat(group.me, group.size, threads, op.unit, bool(op.in_place), channel)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from itertools import zip_longest
+from typing import Any, ClassVar
 
+from hccl_executors.aicpu.a2a_boards import BoardsInTurn
 from hccl_executors.aicpu.a2a_pairs import PairsOfRanks
 from hccl_executors.aicpu.ag_mesh import MeshAllGather
 from hccl_executors.aicpu.ag_nhr import NhrAllGather
@@ -19,6 +21,7 @@ from hccl_executors.aicpu.one_template import (
     SoleAllReduce,
     SoleBroadcast,
     SoleInSlots,
+    SoleOnBoards,
     SolePlacedReduceScatter,
     SoleReduce,
     SoleReduceScatter,
@@ -28,7 +31,7 @@ from hccl_executors.aicpu.reduce_nhr import NhrReduce, NhrWholeReduce
 from hccl_executors.aicpu.reduce_star import StarReduce
 from hccl_executors.aicpu.reduce_two_shot import TwoShotReduce
 from hccl_executors.aicpu.rs_chunks import ReduceScatterInChunks
-from hccl_executors.aicpu.rs_in_order import ReduceScatterInOrder
+from hccl_executors.aicpu.rs_in_order import ReduceScatterInGroups, ReduceScatterInOrder
 from hccl_executors.aicpu.rs_mesh import MeshReduceScatter
 from hccl_executors.aicpu.rs_nhr import NhrReduceScatter
 from hccl_executors.aicpu.rs_nhr_whole import NhrWholeReduceScatter
@@ -37,8 +40,13 @@ from hccl_executors.aicpu.seats import (
     ALIGN,
     DETOUR,
     AnyChannelRank,
+    RankGroup,
     Seat,
     cut,
+    flat,
+    flat_over,
+    place_at,
+    requests,
     slots,
 )
 from hccl_executors.aicpu.tree_nhr import NhrBroadcast, NhrScatter
@@ -113,8 +121,9 @@ class AicpuAllReduceStrictOrderedMesh(SoleAllReduce):
 
     algorithm = MESH
     order = "rank"
-    template = ReduceScatterInOrder()
-    gather = MeshAllGather()
+    side_by_side: ClassVar[bool] = False
+    template: ClassVar[Any] = ReduceScatterInOrder()
+    gather: ClassVar[Any] = MeshAllGather()
     fidelity = like_ascend950(
         "all_reduce/executor/ins_v2_all_reduce_order_preserved_executor",
         "reduce_scatter/template/aicpu/ins_temp_reduce_scatter_order_preserved_level1",
@@ -122,22 +131,47 @@ class AicpuAllReduceStrictOrderedMesh(SoleAllReduce):
 
     def resources(self, op: OpParam, rank: RankView) -> ChannelResources:
         """Both templates ask for channels of their own, and use the first ones."""
-        asked = super().resources(op, rank)
-        return replace(asked, channels=asked.channels * 2)
+        asked, threads = super().resources(op, rank), self.gather.threads(rank.size)
+        return replace(
+            asked,
+            channels=(*asked.channels, *requests(self.gathers_over(rank), self.gather)),
+            threads=tuple(map(max, zip_longest(asked.threads, threads, fillvalue=0))),
+        )
+
+    def gathers_over(self, rank: RankView) -> RankGroup:
+        """Return the ranks to which the AllGather asks for channels."""
+        return flat(rank)
 
     def record(self, op: OpParam, rank: AnyChannelRank, place: Seat) -> None:
         n, half = rank.size, rank.buffer[rank.ccl_bytes // 2 // ALIGN * ALIGN :]
         sizes = rounded_down(int(rank.user_in.size), n, op.unit)
         given, result = cut(rank.user_in, sizes), cut(rank.user_out, sizes)
-        total = rank.buffer.head(given[place.me].size)
-        self.template.run(place, given, total, half, op.unit)
-        starts = slots(rank.buffer, 0, n)
+        starts = slots(rank.buffer, sizes[0] if self.side_by_side else 0, n)
         places = Chunks(starts.buffer, starts.offsets, result.sizes)
+        mine = places[place.me]
+        overlaps = mine.offset < mine.size  # HCCL's copy to that place would, of 2n - 1 elements
+        total = place_at(rank.buffer, mine.offset * overlaps, mine.size)
+        self.template.run(place, given, total, half, op.unit)
         threads = rank.threads[: len(self.gather.threads(n))]
         self.gather.run(place._replace(threads=threads), [total], [result], [places])
 
     def round_count(self, op: OpParam, rank: RankView) -> int:
         return rank.ccl_bytes // 2 // ALIGN * ALIGN // op.unit // rank.size * rank.size
+
+
+class AllReduceOrderPreservedGroup(AicpuAllReduceStrictOrderedMesh):
+    """AllReduce of more ranks in their order; the AllGather is by NHR."""
+
+    template = ReduceScatterInGroups()
+    gather = NhrAllGather()
+    side_by_side = True
+    fidelity = like_ascend950(
+        "all_reduce/executor/ins_v2_all_reduce_order_preserved_executor",
+        "reduce_scatter/template/aicpu/ins_temp_reduce_scatter_order_preserved_group",
+    )
+
+    def gathers_over(self, rank: RankView) -> RankGroup:
+        return flat_over(rank, by_clos=self.gather.by_clos)
 
 
 _AG = "all_gather/executor/ins_v2_all_gather_sole_executor"
@@ -235,9 +269,19 @@ class AicpuReduceScatterStrictOrderedMesh(SoleReduceScatter):
     algorithm = MESH
     order = "rank"
     reserve = 0
-    template = ReduceScatterInOrder()
+    template: ClassVar[Any] = ReduceScatterInOrder()
     fidelity = _rs(
         "order_preserved_level1",
+        "reduce_scatter/executor/ins_v2_reduce_scatter_order_preserved_executor",
+    )
+
+
+class ReduceScatterOrderPreservedGroup(AicpuReduceScatterStrictOrderedMesh):
+    """ReduceScatter of more ranks in their order."""
+
+    template = ReduceScatterInGroups()
+    fidelity = _rs(
+        "order_preserved_group",
         "reduce_scatter/executor/ins_v2_reduce_scatter_order_preserved_executor",
     )
 
@@ -349,6 +393,24 @@ class AicpuAllToAllVCSoleMesh(AicpuAllToAllSoleMesh):
     """AllToAllVC over all ranks, in pairs."""
 
     op = "all_to_all_vc"
+
+
+class AicpuAllToAllSoleMeshUBX(SoleOnBoards):
+    """AllToAll on a UBX server of several boards, and of small data on one."""
+
+    op = "all_to_all"
+    algorithm = MESH
+    template = BoardsInTurn()
+    fidelity = like_ascend950(
+        "all_to_all_v/executor/ins_v2_all_to_all_v_sole_executor",
+        "all_to_all_v/template/aicpu/ins_temp_ubx_all_to_all_v_mesh_1D",
+    )
+
+
+class AicpuAllToAllVSoleMeshUBX(AicpuAllToAllSoleMeshUBX):
+    """AllToAllV on a UBX server of several boards."""
+
+    op = "all_to_all_v"
 
 
 class AicpuReduceScatterVSoleMesh(SoleInSlots):

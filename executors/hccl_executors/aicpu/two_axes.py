@@ -31,6 +31,7 @@ from hccl_py.plugins.executor import (
     Unsuitable,
     require,
 )
+from hccl_py.topology.rank_graph import RankGraph
 
 INTRA, INTER = 0, 1
 
@@ -72,10 +73,10 @@ class TwoAxes(OnAicpu):
 
     def has_axes(self, topology: Topology) -> bool | Unsuitable:
         """Return True if the machine has both axes."""
-        several = len(topology.servers) > 1 and topology.servers[0] > 1
+        several = len(topology.servers) > 1 and RankGraph.of(topology).divisor > 1
         return require(
-            (topology.has_equal_servers, "needs servers of equal size"),
-            (several, "needs several servers of several ranks"),
+            (topology.is_in_server_order, "needs ranks numbered server by server"),
+            (several, "needs several servers whose sizes have a common divisor above 1"),
         )
 
     def resources(self, op: OpParam, rank: RankView) -> ChannelResources:

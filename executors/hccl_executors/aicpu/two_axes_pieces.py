@@ -125,7 +125,10 @@ class TwoAxesAllReduce(InPieces):
         parts = zip((r, 1 - r), sizes, strict=True)
         share = float(max(np.float32(part) * np.float32(1 / n) for part, n in parts))
         bound = floor(min(TRANSFER // shape.unit, shape.elements) / share)
-        return min(shape.buffer // shape.unit // self.times, bound)
+        room = shape.buffer // shape.unit // self.times
+        if shape.buffer < LEAST:  # whose last piece's rest a mesh would collect behind the end
+            room -= shape.n0 * shape.n0
+        return max(0, min(room, bound))
 
     def bases(self, shape: CallShape, sizes: tuple[int, int]) -> tuple[int, int]:
         first = self.first(shape, self.most(shape)) * shape.unit
