@@ -308,8 +308,10 @@ def _rows(offset: RankInt, size: RankInt) -> tuple[IntArray, IntArray, RankInt]:
     offsets, sizes = np.broadcast_arrays(
         np.atleast_1d(values_of(offset)), np.atleast_1d(values_of(size))
     )
-    pairs, row = np.unique(np.stack([offsets, sizes]), axis=1, return_inverse=True)
-    return pairs[0], pairs[1], PerRank.of(row.reshape(-1).astype(np.int64))
+    pairs: dict[tuple[int, int], int] = {}
+    each = zip(offsets.tolist(), sizes.tolist(), strict=True)
+    row = np.array([pairs.setdefault(pair, len(pairs)) for pair in each], np.int64)
+    return *np.array([*pairs], np.int64).T, PerRank.of(row)
 
 
 def _split_size(size: IntArray, n: int, align: int) -> IntArray:

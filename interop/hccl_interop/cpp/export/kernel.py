@@ -210,7 +210,7 @@ class KernelWriter:
 
     def _declare_indices(self, nodes: Sequence[Node], out: CppLines, scope: Scope) -> None:
         """Write the rests of divisions by which several peers and parts are chosen in a loop."""
-        uses = {use for step in steps_in(nodes) for use in self._uses(step)}
+        uses = dict.fromkeys(use for step in steps_in(nodes) for use in self._uses(step))
         counts = Counter(
             part
             for use in uses

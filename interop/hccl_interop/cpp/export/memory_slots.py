@@ -56,28 +56,19 @@ DATA = Length(())
 """The bytes of the data."""
 
 
-def bytes_of(length: Length, sizes: Sequence[int], unit: int) -> IntArray:
-    """Return the bytes of a length where the data has these sizes."""
-    pieces = Pieces(length.path, sizes, unit)
-    value: IntArray = pieces.size.reshape(len(sizes), -1)[:, 0] + length.has_more * unit
-    if length.others:
-        others = sum(bytes_of(one, sizes, unit) for one in length.others)
-        value = np.maximum(value, others + length.more)
-    return _aligned(value) if length.is_aligned else value
-
-
 class Lengths:
     """All lengths that strides may have, and their bytes at all samples."""
 
     def __init__(self, pieces: Sequence[Pieces], unit: int) -> None:
         self._bytes: dict[Length, IntArray] = {}
+        self.rivals: dict[Length, tuple[Length, ...]] = {}  # as right at all samples, by the chosen
         seen: set[bytes] = set()
-        for aligned, more, one in _kinds(pieces):
+        for is_aligned, more, one in _kinds(pieces):
             value = one.size.reshape(len(one.size), -1)[:, 0] + more * unit
-            value = -(-value // ALIGN) * ALIGN if aligned else value
+            value = aligned(value) if is_aligned else value
             if value.tobytes() not in seen and value[-1] > 0:
                 seen.add(value.tobytes())
-                self._bytes[Length(one.path, bool(more), aligned)] = value
+                self._bytes[Length(one.path, bool(more), is_aligned)] = value
 
     def of(self, length: Length) -> IntArray:
         """Return the bytes of a length."""
@@ -97,29 +88,31 @@ class Lengths:
         values = np.stack(list(plain.values()))
         names = list(plain)
         wanted = distance
-        at_end = [k for k, v in enumerate(values) if _aligned(v[-1]) == wanted[-1]]
-        for k in at_end:
-            if (_aligned(values[k]) > wanted).any():
-                continue
-            for more in (0, ALIGN - 1):
-                for j, one in enumerate(values):
-                    larger = np.maximum(values[k], one + values[j:] + more)
-                    right = (_aligned(larger) == wanted).all(axis=1)
-                    if right.any():
-                        others = names[j], names[j + int(np.argmax(right))]
-                        found = names[k]._replace(is_aligned=True, others=others, more=more)
-                        self._bytes[found] = wanted
-                        return found
-        return None
+        right = [
+            names[k]._replace(is_aligned=True, others=(names[j], names[j + int(at)]), more=more)
+            for k, own in enumerate(values)
+            if aligned(own[-1]) == wanted[-1] and (aligned(own) <= wanted).all()
+            for more in (0, ALIGN - 1)
+            for j, one in enumerate(values)
+            for at in np.flatnonzero(
+                (aligned(np.maximum(own, one + values[j:] + more)) == wanted).all(axis=1)
+            )
+        ]
+        if not right:
+            return None
+        found, *rivals = right
+        self._bytes[found], self.rivals[found] = wanted, tuple(rivals)
+        return found
 
 
-def _aligned(value: IntArray) -> IntArray:
+def aligned(value: IntArray) -> IntArray:
+    """Return bytes rounded up to those of a line."""
     return -(-value // ALIGN) * ALIGN
 
 
 def _kinds(pieces: Sequence[Pieces]) -> Iterator[tuple[bool, int, Pieces]]:
-    plain = ((aligned, 0, one) for one in pieces for aligned in (False, True))
-    more = ((aligned, 1, one) for one in pieces for aligned in (False, True))
+    plain = ((is_aligned, 0, one) for one in pieces for is_aligned in (False, True))
+    more = ((is_aligned, 1, one) for one in pieces for is_aligned in (False, True))
     return chain(plain, more)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hccl_interop.cpp.export.alike_rounds import held_out, most_in_rounds
+from hccl_interop.cpp.export.alike_rounds import most_in_rounds
 from hccl_interop.cpp.export.calls import KernelWords
 from hccl_interop.cpp.export.channels import planes_of
 from hccl_interop.cpp.export.entries import CAN_EXPORT
@@ -17,8 +17,8 @@ from hccl_interop.cpp.export.host import shown_to_peers, write_host
 from hccl_interop.cpp.export.kernel import write_kernel
 from hccl_interop.cpp.export.memory import USER, Home, Zone, check_room, uses_of_memory, zones_of
 from hccl_interop.cpp.export.notifies import notifies_of_threads
-from hccl_interop.cpp.export.sampling import Samples, sample_sizes
-from hccl_interop.cpp.export.sizes import SizeFields, last_switch, sizes_of, wrong_ones
+from hccl_interop.cpp.export.sampling import Samples, held_out, sample_sizes
+from hccl_interop.cpp.export.sizes import SizeFields, counts_at_switches, sizes_of, wrong_ones
 from hccl_interop.cpp.export.steps import sections_of
 from hccl_interop.cpp.export.text import (
     camel_case,
@@ -150,8 +150,9 @@ def _formulas(
         sizes = sizes_of(samples, dimensions)
         wrong = wrong_ones(sizes, list(others.values()))
         if not wrong:  # where one of two lengths is the larger one, a rest may hide the other
-            switched = range(samples.least, min(last_switch(sizes), samples.most) + 1)
-            others |= {count: record(count) for count in switched if count not in others}
+            telling = counts_at_switches(sizes) - others.keys()
+            inside = sorted(n for n in telling if samples.least <= n <= samples.most)
+            others |= {count: record(count) for count in inside}
             wrong = wrong_ones(sizes, list(others.values()))
         if not wrong:
             return samples, sizes

@@ -8,8 +8,8 @@ Where a step has none, offsets and sizes are those of the exported call, and `mi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,7 +22,7 @@ from hccl_interop.cpp.export.memory_slots import (
     PlaceInSlots,
     SlotRow,
     SlottedMemory,
-    bytes_of,
+    aligned,
 )
 from hccl_interop.cpp.export.sampling import Samples
 from hccl_py.enums import TaskKind
@@ -37,6 +37,9 @@ _DEEPEST = 3
 
 _MOST_SWITCHED = 1 << 11
 """Elements up to which the larger one of two lengths may be another one than for more elements."""
+
+_SPARSE = 8
+"""From so many counts one is recorded where that may be so."""
 
 SIDES = ("src", "dst")
 
@@ -90,6 +93,8 @@ class SizeFields:
     samples: tuple[Program, ...]
     known: dict[tuple[int, int], Fields]
     missing: str = ""
+    rivals: Mapping[Length, Sequence[Length]] = field(default_factory=dict)
+    """Lengths that fit all samples as well as one that was chosen, by the chosen one."""
 
     @property
     def is_fixed(self) -> bool:
@@ -164,26 +169,35 @@ class _DataParts:
         return self._pieces[path]
 
     def bytes_of(self, length: Length) -> IntArray:
-        """Return the bytes of a length, [sizes, 1]."""
+        """Return the bytes of a length."""
         if length not in self._lengths:
-            self._lengths[length] = bytes_of(length, self.sizes.tolist(), self.unit)[:, None]
+            each = self.pieces(length.path).size.reshape(len(self.sizes), -1)
+            value = each[:, 0] + length.has_more * self.unit
+            if length.others:
+                others = sum(self.bytes_of(one) for one in length.others)
+                value = np.maximum(value, others + length.more)
+            self._lengths[length] = aligned(value) if length.is_aligned else value
         return self._lengths[length]
 
 
-def last_switch(sizes: SizeFields) -> int:
-    """Return the most elements at which the second one of two lengths is the larger one; 0 where no
-    length is the larger one of two.
+def counts_at_switches(sizes: SizeFields) -> set[int]:
+    """Return counts that tell whether the larger one of two lengths is the right one: some up to
+    the last at which the second one is larger, and for each length that fits all samples as well
+    the first at which it is another one.
     """
     unit = sizes.samples[0].op.unit
-    counts = range(1, _MOST_SWITCHED + 1)
-    data = [count * unit for count in counts]
-    last = 0
+    data = _DataParts([count * unit for count in range(1, _MOST_SWITCHED + 1)], unit)
+    found: set[int] = set()
     for length in {one for fields in sizes.known.values() for one in _lengths_of(fields)}:
         if length.others:
-            own = bytes_of(length._replace(is_aligned=False, others=()), data, unit)
-            both = sum(bytes_of(one, data, unit) for one in length.others) + length.more
-            last = max(last, int(np.flatnonzero(both > own).max(initial=-1)) + 1)
-    return last
+            second = sum(data.bytes_of(one) for one in length.others) + length.more
+            own = data.bytes_of(length._replace(is_aligned=False, others=()))
+            last = int(np.flatnonzero(second > own).max(initial=-1)) + 1
+            found |= {*range(1, last + 1, _SPARSE), last} - {0}
+            for rival in sizes.rivals.get(length, ()):
+                differs = np.flatnonzero(data.bytes_of(rival) != data.bytes_of(length))
+                found |= {int(at) + 1 for at in differs[:1]}
+    return found
 
 
 def _lengths_of(fields: Fields) -> Iterator[Length]:
@@ -204,9 +218,9 @@ def _predicted(fields: Fields, side: str, data: _DataParts) -> IntArray:
         return np.broadcast_to(many, shape)
     found = np.zeros(shape, np.int64)
     for times, length in form.slots.base:
-        found += times * data.bytes_of(length)
+        found += times * data.bytes_of(length)[:, None]
     if form.slots.stride is not None:
-        found += many * data.bytes_of(form.slots.stride)
+        found += many * data.bytes_of(form.slots.stride)[:, None]
     part = tuple(np.array(_rows(side, fields.numbers)).T)
     begins = data.pieces(form.path).begins(form.origin)[(slice(None), *part)]
     found += begins if part else begins[:, None]
@@ -347,7 +361,7 @@ class _LayoutSearch:
                 if found is None:
                     return SizeFields(self._samples, {}, self._described(one))
                 known[one.at[0]] = found
-        return SizeFields(self._samples, known)
+        return SizeFields(self._samples, known, rivals=self._lengths.rivals)
 
     def _by_batch(self, step: _MovingStep) -> Iterator[tuple[_MovingStep, Fields | None]]:
         """Yield the step of every batch with its fields, of one layout where there is one."""
