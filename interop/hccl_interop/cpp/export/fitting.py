@@ -40,7 +40,7 @@ from hccl_interop.cpp.export.formulas import (
     plus,
     times,
 )
-from hccl_interop.cpp.export.points import Points, by_turn, depends_on, distinct
+from hccl_interop.cpp.export.points import Points, by_turn, depends_on, distinct, places
 from hccl_py.values import IntArray
 
 
@@ -149,8 +149,8 @@ class Fitter:
         values = values if around is None else values % around.size
         if not depends_on(loops, values):
             return None
-        at, first = np.unique(loops, axis=0, return_index=True)
-        numbers = values[first]
+        first, _ = places(loops)
+        at, numbers = loops[first], values[first]
         if (numbers == numbers[0]).all():
             return starting(int(numbers[0]), around, 0)
         found = growing(at, numbers, around) or linear(at, numbers, around)

@@ -189,14 +189,16 @@ class SlottedMemory:
                     return PlaceInSlots(many, known[key])
         return None
 
-    def many(self, slots: SlotRow, offset: IntArray) -> int | None:
-        """Return the strides from the base to an offset; None where they are no whole number."""
-        inside = offset - self._before_slots(slots)
+    def many(self, slots: SlotRow, offsets: IntArray) -> IntArray | None:
+        """Return the strides from the base to the offsets of ranks, [samples, ranks]; None where
+        they are no whole number.
+        """
+        inside = offsets - np.reshape(self._before_slots(slots), (-1, 1))
         if slots.stride is None:
-            return None if inside.any() else 0
+            return None if inside.any() else np.zeros(inside.shape[1], np.int64)
         stride = self._lengths.of(slots.stride)
-        many = int(inside[-1] // stride[-1])
-        return many if many >= 0 and (inside == many * stride).all() else None
+        many: IntArray = inside[-1] // stride[-1]
+        return many if (many >= 0).all() and (inside == many * stride[:, None]).all() else None
 
     def _before_slots(self, slots: SlotRow) -> IntArray | int:
         return sum(many * self._lengths.of(length) for many, length in slots.base)

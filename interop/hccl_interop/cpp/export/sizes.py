@@ -110,6 +110,8 @@ class SizeFields:
 
     def is_empty(self, batch: int, number: int) -> bool:
         """True for an instruction that moves no bytes, at any rank and any size."""
+        if not self.is_fixed:
+            return (batch, number) not in self.known
         return not columns_of(self.samples, batch, number)["size"].any()
 
 
@@ -125,7 +127,10 @@ def columns_of(samples: Sequence[Program], batch: int, number: int) -> Numbers:
 
 
 def _column(values: Sequence[RankInt], ranks: int) -> IntArray:
-    return np.stack([np.full(ranks, values_of(value)) for value in values])
+    found = np.empty((len(values), ranks), np.int64)
+    for row, value in zip(found, values, strict=True):
+        row[:] = values_of(value)
+    return found
 
 
 def sizes_of(samples: Samples, numbers: Sequence[int]) -> SizeFields:
@@ -439,14 +444,13 @@ class _LayoutSearch:
     ) -> _Side | None:
         """Return a side that is at given parts, from some slots and origin."""
         memory, column = self._memories[step.memories[side]], step.columns[side]
+        parts = (slice(None), *np.array(rows).T)
+        begins = [pieces.begins(origin)[parts] for origin in range(pieces.origins)]
         for slots in memory.slots:
-            for origin in range(pieces.origins):
-                found = [
-                    memory.many(slots, offset - pieces.column(pieces.begins(origin), part))
-                    for part, offset in zip(rows, column.T, strict=True)
-                ]
-                if all(many is not None for many in found):
-                    numbers = {f"{side}_many": np.array(found, np.int64)} | _indexed(side, rows)
+            for origin, begin in enumerate(begins):
+                many = memory.many(slots, column - begin)
+                if many is not None:
+                    numbers = {f"{side}_many": many} | _indexed(side, rows)
                     return SideForm(slots, pieces.path, origin), numbers
         return None
 
