@@ -56,6 +56,32 @@ DATA = Length(())
 """The bytes of the data."""
 
 
+class DataParts:
+    """Parts and lengths of data of several sizes, each of them made once."""
+
+    def __init__(self, sizes: Sequence[int], unit: int) -> None:
+        self.sizes, self.unit = np.array(sizes, np.int64), unit
+        self._pieces: dict[Path, Pieces] = {}
+        self._lengths: dict[Length, IntArray] = {}
+
+    def pieces(self, path: Path) -> Pieces:
+        """Return the parts of a path."""
+        if path not in self._pieces:
+            self._pieces[path] = Pieces(path, self.sizes.tolist(), self.unit)
+        return self._pieces[path]
+
+    def bytes_of(self, length: Length) -> IntArray:
+        """Return the bytes of a length."""
+        if length not in self._lengths:
+            each = self.pieces(length.path).size.reshape(len(self.sizes), -1)
+            value = each[:, 0] + length.has_more * self.unit
+            if length.others:
+                others = sum(self.bytes_of(one) for one in length.others)
+                value = np.maximum(value, others + length.more)
+            self._lengths[length] = aligned(value) if length.is_aligned else value
+        return self._lengths[length]
+
+
 class Lengths:
     """All lengths that strides may have, and their bytes at all samples."""
 

@@ -26,7 +26,7 @@ ALIGN = 128
 _STEP = 16
 """The factor from one count to the next on the way to an end."""
 
-_TELLING = 48
+_TELLING = 24
 """Counts to tell chunks from each other."""
 
 _WITHIN = 8

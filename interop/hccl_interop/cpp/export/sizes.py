@@ -17,12 +17,12 @@ import numpy as np
 from hccl_interop.cpp.export.data_cuts import Indices, Path, Pieces, first_paths, longer_paths
 from hccl_interop.cpp.export.memory import USER
 from hccl_interop.cpp.export.memory_slots import (
+    DataParts,
     Length,
     Lengths,
     PlaceInSlots,
     SlotRow,
     SlottedMemory,
-    aligned,
 )
 from hccl_interop.cpp.export.sampling import Samples
 from hccl_py.enums import TaskKind
@@ -147,7 +147,7 @@ def wrong_ones(sizes: SizeFields, programs: Sequence[Program]) -> list[Program]:
     if sizes.is_fixed or not programs:
         return []
     op = programs[0].op
-    data = _DataParts([program.op.size for program in programs], op.unit)
+    data = DataParts([program.op.size for program in programs], op.unit)
     right = np.ones(len(programs), bool)
     for (batch, number), fields in sizes.known.items():
         columns = columns_of(programs, batch, number)
@@ -159,39 +159,13 @@ def wrong_ones(sizes: SizeFields, programs: Sequence[Program]) -> list[Program]:
     return [programs[k] for k in np.flatnonzero(~right).tolist()]
 
 
-class _DataParts:
-    """Parts of data of several sizes, each path once."""
-
-    def __init__(self, sizes: Sequence[int], unit: int) -> None:
-        self.sizes, self.unit = np.array(sizes, np.int64), unit
-        self._pieces: dict[Path, Pieces] = {}
-        self._lengths: dict[Length, IntArray] = {}
-
-    def pieces(self, path: Path) -> Pieces:
-        """Return the parts of a path."""
-        if path not in self._pieces:
-            self._pieces[path] = Pieces(path, self.sizes.tolist(), self.unit)
-        return self._pieces[path]
-
-    def bytes_of(self, length: Length) -> IntArray:
-        """Return the bytes of a length."""
-        if length not in self._lengths:
-            each = self.pieces(length.path).size.reshape(len(self.sizes), -1)
-            value = each[:, 0] + length.has_more * self.unit
-            if length.others:
-                others = sum(self.bytes_of(one) for one in length.others)
-                value = np.maximum(value, others + length.more)
-            self._lengths[length] = aligned(value) if length.is_aligned else value
-        return self._lengths[length]
-
-
 def counts_at_switches(sizes: SizeFields) -> set[int]:
     """Return counts that tell whether the larger one of two lengths is the right one: some up to
     the last at which the second one is larger, and for each length that fits all samples as well
     the first at which it is another one.
     """
     unit = sizes.samples[0].op.unit
-    data = _DataParts([count * unit for count in range(1, _MOST_SWITCHED + 1)], unit)
+    data = DataParts([count * unit for count in range(1, _MOST_SWITCHED + 1)], unit)
     found: set[int] = set()
     for length in {one for fields in sizes.known.values() for one in _lengths_of(fields)}:
         if length.others:
@@ -213,7 +187,7 @@ def _lengths_of(fields: Fields) -> Iterator[Length]:
             yield side.slots.stride
 
 
-def _predicted(fields: Fields, side: str, data: _DataParts) -> IntArray:
+def _predicted(fields: Fields, side: str, data: DataParts) -> IntArray:
     """Return the offsets of one side by its formulas, [sizes, ranks]."""
     assert fields.layout is not None
     form = fields.layout.src if side == "src" else fields.layout.dst
@@ -232,7 +206,7 @@ def _predicted(fields: Fields, side: str, data: _DataParts) -> IntArray:
     return found
 
 
-def _predicted_size(fields: Fields, data: _DataParts) -> IntArray:
+def _predicted_size(fields: Fields, data: DataParts) -> IntArray:
     """Return the sizes by their formulas, [sizes, ranks]."""
     assert fields.layout is not None
     path, count = fields.layout.size.path, fields.numbers["size"]
