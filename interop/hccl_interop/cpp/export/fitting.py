@@ -65,12 +65,15 @@ class Fitter:
         return _table(where, values)
 
     def _is_right(self, formula: Formula, where: IntArray, values: IntArray) -> bool:
-        rank = where[:, 0]
-        known = {"rank": rank, "server": rank // self.devices, "device": rank % self.devices}
-        known |= {"ranks": np.array(self.ranks), "devices": np.array(self.devices)}
-        known |= {"servers": np.array(self.ranks // self.devices)}
+        known = self._known(where[:, 0])
         known |= {f"loop{k}": where[:, 1 + k] for k in range(where.shape[1] - 1)}
         return bool((evaluated(formula, known) == values).all())
+
+    def _known(self, rank: IntArray) -> dict[str, IntArray]:
+        """Return the variables of some ranks."""
+        known = {"rank": rank, "server": rank // self.devices, "device": rank % self.devices}
+        known |= {"ranks": np.array(self.ranks), "devices": np.array(self.devices)}
+        return known | {"servers": np.array(self.ranks // self.devices)}
 
     def _scaled(self, where: IntArray, values: IntArray) -> Iterator[Formula]:
         """Yield formulas, then formulas times a number plus another."""
@@ -127,7 +130,8 @@ class Fitter:
         of_loops, variable, at = self._of_loops, axis.variable, axis.at
         factor = _slope(at, loops, values)
         if factor > 1 and (shift := of_loops(loops, values - factor * at)) is not None:
-            return plus(times(variable, Number(factor)), shift)
+            is_devices = self.has_servers and factor == self.devices
+            return plus(times(variable, DEVICES if is_devices else Number(factor)), shift)
         if (shift := of_loops(loops, values - at)) is not None:
             return plus(variable, shift)
         if (shift := of_loops(loops, values + at)) is not None:
@@ -244,7 +248,7 @@ class Fitter:
         if len(kinds) != 2:
             return None
         group = min(kinds.values(), key=len)
-        condition = condition_of(group, np.unique(rank).tolist())
+        condition = self.condition(group, np.unique(rank).tolist())
         inside = np.isin(rank, group)
         yes = self._of_loops(where[inside, 1:], values[inside])
         no = self._of_loops(where[~inside, 1:], values[~inside])
@@ -252,22 +256,25 @@ class Fitter:
             return None
         return Either(condition, yes, no)
 
-
-def condition_of(ranks: Sequence[int], among: Sequence[int]) -> Formula | None:
-    """Return the condition that of the ranks `among` holds for `ranks` alone; None where no short
-    one does.
-    """
-    first, last = min(ranks), max(ranks)
-    if first == last:
-        return Binary("==", RANK, Number(first))
-    conditions = [Binary("<", RANK, Number(last + 1)), Binary(">=", RANK, Number(first))]
-    conditions += [
-        Binary("==", Binary("%", RANK, Number(width)), Number(rest))
-        for width in (2, 4, 8, 16)
-        for rest in range(width)
-    ]
-    known, wanted = {"rank": np.array(among)}, np.isin(among, ranks)
-    return next((c for c in conditions if (evaluated(c, known) == wanted).all()), None)
+    def condition(self, ranks: Sequence[int], among: Sequence[int]) -> Formula | None:
+        """Return the condition that of the ranks `among` holds for `ranks` alone; None where no
+        short one does.
+        """
+        first, last = min(ranks), max(ranks)
+        if first == last:
+            return Binary("==", RANK, Number(first))
+        conditions: list[Formula] = []
+        if self.has_servers:
+            conditions += [Binary("==", SERVER, Number(first // self.devices))]
+            conditions += [Binary("==", DEVICE, Number(first % self.devices))]
+        conditions += [Binary("<", RANK, Number(last + 1)), Binary(">=", RANK, Number(first))]
+        conditions += [
+            Binary("==", Binary("%", RANK, Number(width)), Number(rest))
+            for width in (2, 4, 8, 16)
+            for rest in range(width)
+        ]
+        known, wanted = self._known(np.array(among)), np.isin(among, ranks)
+        return next((c for c in conditions if (evaluated(c, known) == wanted).all()), None)
 
 
 def _bits(rank: IntArray, values: IntArray, ranks: int, *, cut: bool) -> tuple[int, int] | None:

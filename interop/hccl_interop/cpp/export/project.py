@@ -16,7 +16,7 @@ from hccl_interop.cpp.export.fitting import Fitter
 from hccl_interop.cpp.export.host import shown_to_peers, write_host
 from hccl_interop.cpp.export.kernel import write_kernel
 from hccl_interop.cpp.export.memory import USER, Home, Zone, check_room, uses_of_memory, zones_of
-from hccl_interop.cpp.export.notifies import notifies_of_threads
+from hccl_interop.cpp.export.notifies import named_notifies, notifies_of_threads
 from hccl_interop.cpp.export.sampling import Samples, held_out, sample_sizes
 from hccl_interop.cpp.export.sizes import SizeFields, counts_at_switches, sizes_of, wrong_ones
 from hccl_interop.cpp.export.steps import sections_of
@@ -30,7 +30,6 @@ from hccl_interop.cpp.export.text import (
 from hccl_py.enums import TaskKind
 from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.program.program import Program
-from hccl_py.program.transports import NOTIFY_NAMES
 from hccl_py.topology.topology import Topology
 
 HELPERS = {
@@ -231,6 +230,7 @@ class ProjectWriter:
         self._op = self._program.op
         self._zones, self._options = found.zones, options
         self._planes = planes_of(self._program)
+        self._notifies = named_notifies(self._program)
         name = self._program.executor or "a program"
         what = f"{comment(name)}, {self._op.name} on {fitter.ranks} ranks"
         self._title = f"Written by `hccl-py export`: {what}."
@@ -253,11 +253,10 @@ class ProjectWriter:
     def _kernel(self) -> str:
         memories = {zone.buffer: zone.memory for zone in self._zones}
         memories |= {name: Home(owner) for name, owner in USER.items()}
-        is_classic = self._program.transports.notify_names == NOTIFY_NAMES
         words = KernelWords(
             memories,
             {plane.title: plane.name for plane in self._planes},
-            tuple(f"k{name}" for name in NOTIFY_NAMES) if is_classic else (),
+            self._notifies,
             self._op.dtype.number,
             -1 if self._op.reduce is None else int(self._op.reduce),
             self._threads,
@@ -323,10 +322,10 @@ class ProjectWriter:
 
     def _channels(self) -> str:
         lines = []
-        if self._program.transports.notify_names == NOTIFY_NAMES and self._planes:
+        if self._notifies and self._planes:
             lines.append("// Notifies of a channel.")
             lines.append("enum Notify : uint32_t {")
-            lines += [f"    k{name} = {k}," for k, name in enumerate(NOTIFY_NAMES)]
+            lines += [f"    {name} = {number}," for number, name in self._notifies.items()]
             lines.append("};")
         lines += [
             f"constexpr uint32_t {plane.constant} = {plane.notifies};" for plane in self._planes
