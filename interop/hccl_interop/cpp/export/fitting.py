@@ -130,8 +130,7 @@ class Fitter:
         of_loops, variable, at = self._of_loops, axis.variable, axis.at
         factor = _slope(at, loops, values)
         if factor > 1 and (shift := of_loops(loops, values - factor * at)) is not None:
-            is_devices = self.has_servers and factor == self.devices
-            return plus(times(variable, DEVICES if is_devices else Number(factor)), shift)
+            return plus(times(variable, self._by_devices(Number(factor))), shift)
         if (shift := of_loops(loops, values - at)) is not None:
             return plus(variable, shift)
         if (shift := of_loops(loops, values + at)) is not None:
@@ -139,10 +138,16 @@ class Fitter:
         if values.min() < 0 or values.max() >= axis.size:
             return None
         if (shift := of_loops(loops, values - at, axis)) is not None:
+            shift = self._by_devices(shift) if variable == RANK else shift
             return Binary("%", plus(variable, shift), axis.count)
         if (shift := of_loops(loops, values + at, axis)) is not None:
             return Binary("%", minus(plus(axis.count, shift), variable), axis.count)
         return None
+
+    def _by_devices(self, number: Formula) -> Formula:
+        """Return the number of devices of each server by its name; any other formula as it is."""
+        is_devices = self.has_servers and number == Number(self.devices)
+        return DEVICES if is_devices else number
 
     def _of_loops(
         self, loops: IntArray, values: IntArray, around: Axis | None = None

@@ -31,6 +31,7 @@ from hccl_interop.cpp.export.formulas import (
     Number,
     Spelling,
     Table,
+    Variable,
     parts,
     text_of,
     variables,
@@ -282,12 +283,22 @@ class KernelWriter:
         count = self._fitter.formula(loop.count)
         text = text_of(count, self._spelling(scope), BOUND)
         if isinstance(count, Number):
-            text = self._count_text(count.value)
+            text = str(count.value) if self._doubles(loop, scope) else self._count_text(count.value)
         out.add(f"for (uint32_t {counter} = 0; {counter} < {text}; ++{counter}) {{")
         inner = out.deeper()
         self._block(loop.body, inner, scope.inner(counter))
         out.extend(inner)
         out.add("}")
+
+    def _doubles(self, loop: Loop, scope: Scope) -> bool:
+        """Return True if a loop shifts by its counter: its turns are bits, not ranks."""
+        counter = Variable(f"loop{len(scope.loops)}")
+        return any(
+            isinstance(part, Binary) and part.operator in ("<<", ">>") and part.right == counter
+            for step in steps_in(loop.body)
+            for formula in self._of(step).fields.values()
+            for part in parts(formula)
+        )
 
     def _count_text(self, count: int) -> str:
         sizes = {self._fitter.ranks: "kRanks"}
@@ -369,6 +380,8 @@ class KernelWriter:
         if use.kind == "thread":
             if use.formulas[0] == Number(0):
                 return "main"
+            if use.formulas[0] == Number(self._words.threads - 1) != Number(1):
+                return "res.threads[kThreads - 1]"
             return f"res.threads[{text_of(use.formulas[0], spelling)}]"
         if use.kind == "slot":
             unit = "param.stride" if use.where else "param.bytes"

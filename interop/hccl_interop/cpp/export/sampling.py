@@ -172,7 +172,7 @@ def _first_round(program: Program) -> int:
     data of the second one. It is a guess where rounds differ in more.
     """
     user = [k for k, name in enumerate(program.buffers) if name in USER]
-    nearest = {}
+    nearest: dict[tuple[int, int], int] = {}
     for one in (one for batch in program.batches for one in batch.instructions):
         if one.kind.moves_data and one.round < 2:
             sides = (one.src_buffer, one.src_offset), (one.dst_buffer, one.dst_offset)

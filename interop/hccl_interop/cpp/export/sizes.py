@@ -202,8 +202,7 @@ def _predicted(fields: Fields, side: str, data: DataParts) -> IntArray:
         found += many * data.bytes_of(form.slots.stride)[:, None]
     part = tuple(np.array(_rows(side, fields.numbers)).T)
     begins = data.pieces(form.path).begins(form.origin)[(slice(None), *part)]
-    found += begins if part else begins[:, None]
-    return found
+    return found + begins.reshape(len(begins), -1)
 
 
 def _predicted_size(fields: Fields, data: DataParts) -> IntArray:
@@ -419,7 +418,8 @@ class _LayoutSearch:
         """Return a side that is at given parts, from some slots and origin."""
         memory, column = self._memories[step.memories[side]], step.columns[side]
         parts = (slice(None), *np.array(rows).T)
-        begins = [pieces.begins(origin)[parts] for origin in range(pieces.origins)]
+        every = (pieces.begins(origin)[parts] for origin in range(pieces.origins))
+        begins = [begin.reshape(len(begin), -1) for begin in every]
         for slots in memory.slots:
             for origin, begin in enumerate(begins):
                 many = memory.many(slots, column - begin)
