@@ -257,7 +257,7 @@ def test_the_notify_of_one_phase_alone_has_its_name() -> None:
             rank.level0.barrier(rank.main)
 
     names = named_notifies(recorded(Meets(), param_of("all_reduce"), 4))
-    assert names == {0: "kAck", 1: "kDataSignal", 2: "kDataAck", 3: "kBarrier"}
+    assert names == {0: "kAck", 1: "kDataSignal", 2: "kDataAck", 3: "kBarrierSignal"}
 
 
 def test_copies_without_bytes_are_no_tasks_in_cpp() -> None:

@@ -57,11 +57,7 @@ def named_notifies(program: Program) -> dict[int, str]:
                 phases.setdefault(number, set()).add(label)
     names = {number: f"k{name}" for number, name in enumerate(NOTIFY_NAMES)}
     for number, labels in sorted(phases.items()):
-        wish = f"k{camel_case(min(labels))}"
-        if number not in names and len(labels) == 1 and labels != {""} and wish not in _TAKEN:
-            names |= {} if wish in names.values() else {number: wish}
+        wish = f"k{camel_case(min(labels))}Signal"
+        if number not in names and len(labels) == 1 and wish not in names.values():
+            names |= {number: wish} if min(labels) else {}
     return names
-
-
-_TAKEN = ("kRanks", "kDevices", "kServers", "kUnit", "kRoot", "kThreads", "kTimeout")
-"""Constants of a project that phases may be called like."""

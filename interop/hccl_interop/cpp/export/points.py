@@ -48,8 +48,8 @@ def distinct(points: Points) -> tuple[IntArray, IntArray]:
 
 
 def places(where: IntArray) -> tuple[IntArray, IntArray]:
-    """Return where each of the different points is first, in their order, and the number of every
-    point among them.
+    """Return the first place of each of the different points, in their order, and the number of
+    every point among them.
     """
     key = np.zeros(len(where), np.int64)
     for column in where.T:  # none is negative

@@ -126,7 +126,7 @@ def analysed(
     fitter = Fitter(topology.size, _devices(topology))
     room = hccl_bytes * topology.size // program.op.unit
     chunks = sorted({fitter.ranks, fitter.devices, fitter.ranks // fitter.devices})
-    samples = sample_sizes(fitting, _one_round(fitting, program), room, chunks)
+    samples = sample_sizes(fitting, count // program.rounds, room, chunks)
     samples, sizes = _formulas(samples, fitting, _dimensions(fitter))
     most = samples.most
     if not sizes.is_fixed and not shown_to_peers(program):
@@ -168,19 +168,6 @@ _MOST_WRONG = 3
 
 _TELLING = (1 << 17, (100 << 20) + 1, 1 << 27)
 """Counts of fp32 in 512 KiB, in 400 MiB and one element, and in 512 MiB."""
-
-
-def _one_round(record: Callable[[int], Program], program: Program) -> int:
-    """Return the count of a program, or the most elements of one round where it has several."""
-    if program.rounds == 1:
-        return program.op.count
-    low, high = 1, program.op.count
-    if record(low).rounds > 1:
-        return high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if record(middle).rounds == 1 else (low, middle)
-    return low
 
 
 def _check(program: Program, topology: Topology) -> None:
