@@ -12,7 +12,7 @@ array.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -303,13 +303,13 @@ def pieces(memory: Region | Chunks | Sequence[Region]) -> list[Region]:
 
 def _rows(offset: RankInt, size: RankInt) -> tuple[IntArray, IntArray, RankInt]:
     """Return the distinct (offset, size) pairs and each rank's row among them."""
-    if isinstance(offset, int) and isinstance(size, int):
+    both = offset, size
+    if not any(isinstance(one, PerRank) for one in both):
         return np.array([offset]), np.array([size]), 0
-    offsets, sizes = np.broadcast_arrays(
-        np.atleast_1d(values_of(offset)), np.atleast_1d(values_of(size))
-    )
-    pairs, row = np.unique(np.stack([offsets, sizes]), axis=1, return_inverse=True)
-    return pairs[0], pairs[1], PerRank.of(row.reshape(-1).astype(np.int64))
+    columns = (x.values().tolist() if isinstance(x, PerRank) else repeat(x) for x in both)
+    pairs: dict[tuple[int, int], int] = {}
+    row = [pairs.setdefault(pair, len(pairs)) for pair in zip(*columns, strict=False)]
+    return *np.array([*pairs], np.int64).T, PerRank.of(np.array(row))
 
 
 def _split_size(size: IntArray, n: int, align: int) -> IntArray:

@@ -5,14 +5,26 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hccl_interop.cpp.export import CAN_EXPORT
+from hccl_interop.cpp.export.notifies import named_notifies
 from hccl_py.enums import TaskKind
 from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.plugins.discovery import installed_executors
+from hccl_py.plugins.executor import (
+    OpParam,
+    PlaneRequest,
+    Rank,
+    RankView,
+    ResourceRequest,
+    Topology,
+)
 from tests.interop.cpp.exporting import FROZEN, Export, export, op_of, shown
+from tests.recording import op_of as param_of
+from tests.recording import recorded
 
 RING = (
     "    for (uint32_t step = 0; step < kRanks - 1; ++step) {\n",
@@ -151,6 +163,7 @@ def test_uneven_cuts_and_rounds_are_formulas(name: str, monkeypatch: pytest.Monk
     monkeypatch.chdir(CONTEST)
     made = export(f"contest_all_reduce:{name}", servers=2, devices=8, size="1M", buffsize=200)
     assert "constexpr uint64_t k" not in made.kernel
+    assert all(len(line) <= 120 for line in made.kernel.splitlines())
     check_six_sizes(made)
 
 
@@ -224,6 +237,27 @@ def test_all_executors_are_the_same_in_cpp(name: str) -> None:
     for made in every:
         check_round_trip(made, made.op.count * 3 // 2, 777, 1201)
     assert every[-1].warnings() == ""
+
+
+def test_the_notify_of_one_phase_alone_has_its_name() -> None:
+    """That of a barrier is the fourth of a channel."""
+
+    class Meets:
+        op, algorithm = "all_reduce", "level0:mesh"
+
+        def suits(self, op: OpParam, topology: Topology) -> bool:
+            return True
+
+        def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+            plane = PlaneRequest("level0", "mesh", barrier=True)
+            return ResourceRequest(planes=(plane,))
+
+        def orchestrate(self, op: OpParam, rank: Rank[Any, Any]) -> None:
+            rank.level0.barrier(rank.main)
+            rank.level0.barrier(rank.main)
+
+    names = named_notifies(recorded(Meets(), param_of("all_reduce"), 4))
+    assert names == {0: "kAck", 1: "kDataSignal", 2: "kDataAck", 3: "kBarrierSignal"}
 
 
 def test_copies_without_bytes_are_no_tasks_in_cpp() -> None:

@@ -126,3 +126,23 @@ def test_what_binds_less_than_a_sum_stands_in_brackets_in_one() -> None:
     assert text_of(choice, spelling, SUMMAND) == "(rank < 8 ? 4 : 2)"
     assert text_of(Binary("<<", Number(1), rank), spelling, SUMMAND) == "(1 << rank)"
     assert text_of(Binary("*", rank, Number(8)), spelling, SUMMAND) == "rank * 8"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "condition"),
+    [
+        ([9], "rank == 9"),
+        ([0, 4, 8, 12], "device == 0"),
+        ([4, 5, 6, 7], "server == 1"),
+        ([0, 1, 2], "rank < 3"),
+        ([1, 3, 5, 7, 9, 11, 13, 15], "rank % 2 == 1"),
+    ],
+)
+def test_some_ranks_are_told_by_server_or_device_first(ranks: list[int], condition: str) -> None:
+    found = FITTER.condition(ranks, range(16))
+    assert found is not None
+    assert text_of(found, Spelling(Names(), lambda table: "T")) == condition
+
+
+def test_the_rank_of_the_next_server_is_so_many_devices_further() -> None:
+    assert text(2, lambda r, k: (r + 4) % 16) == "(rank + devices) % ranks"

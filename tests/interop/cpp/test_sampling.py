@@ -27,10 +27,11 @@ def test_samples_lie_between_the_ends() -> None:
     samples = sample_sizes(ring(), 100, 5000)
     assert samples.exported.op.count == 100
     assert (samples.least, samples.most) == (1, 1024)
-    # 2 ** (10 k / 7) for k = 0 .. 7, every second one odd; 100 + 1, 100 * 3 / 2, 100 * 2 - 1; and
-    # small ones.
-    powers = {1, 3, 7, 19, 52, 141, 380}
-    assert counts(samples.every) == [100, *sorted(powers | {101, 150, 199} | {*range(1, 25)})]
+    # 2 ** (10 k / 7) for k = 0 .. 7, every second one odd; 100 + 1, 100 * 3 / 2, 100 * 2 - 1; the
+    # end, and one less; small ones; and 1 + 1023 times the rest of 0.618 k for k = 13 .. 16.
+    powers, near = {1, 3, 7, 19, 52, 141, 380}, {101, 150, 199, 1023, 1024}
+    mixed = {36, 277, 668, 909}
+    assert counts(samples.every) == [100, *sorted({*range(1, 25)} | powers | near | mixed)]
 
 
 @pytest.mark.parametrize("room", [100, 101, 300, 1023, 1024, 1025])
@@ -64,11 +65,11 @@ def test_chunks_are_told_from_each_other(dtype: str, bytes_of_one: int) -> None:
 
 
 def test_few_of_many_telling_counts_are_recorded() -> None:
-    """Of 64 chunks there are 127; the smallest 24 are kept, and every fifth of the others."""
+    """Of 64 chunks there are 127; the smallest 12 are kept, and every tenth of the others."""
     plain = sample_sizes(ring(1 << 20), 100, 1 << 18)
     told = sample_sizes(ring(1 << 20), 100, 1 << 18, chunks=(64,))
     lines = [*range(1, 65), *range(128, 4097, 64)]
-    few = [*lines[:24], *lines[24::5]]
+    few = [*lines[:12], *lines[12::10]]
     assert {*counts(told.every)} == {*counts(plain.every), *(32 * line - 1 for line in few)}
 
 

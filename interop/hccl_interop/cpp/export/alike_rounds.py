@@ -32,7 +32,7 @@ def most_in_rounds(
     """
     comparison = _Comparison(record, sizes, most)
     last = MOST_ROUNDS * most
-    counts = {most + 1, 2 * most, 2 * most + most // 3 + 1, 3 * most - 1, 7 * most + 3, last}
+    counts = {most + 1, 2 * most + most // 3 + 1, 3 * most - 1, last}
     every = counts | {count for count in others if most < count < last}
     return last if all(comparison.is_alike(count) for count in sorted(every)) else most
 
@@ -114,16 +114,3 @@ class _Comparison:
         assert layout is not None, "rounds are looked for where there are formulas"
         form = layout.src if side == "src" else layout.dst
         return numbers[f"{side}_many"] if form.slots.stride == DATA else np.zeros(1, np.int64)
-
-
-def held_out(least: int, most: int) -> list[int]:
-    """Return counts between two ends that formulas are not made from, to test them: small ones,
-    large ones and the ends, with all sorts of rests.
-    """
-    spread = {int(least + (most - least) * (k * _GOLDEN % 1)) for k in range(1, 13)}
-    small = {int(least + min(most - least, 5000) * (k * _GOLDEN % 1)) for k in range(1, 13)}
-    return sorted(spread | small | {most, max(most - 1, least)})
-
-
-_GOLDEN = (5**0.5 - 1) / 2
-"""Multiples of it, without their whole part, lie spread between 0 and 1."""

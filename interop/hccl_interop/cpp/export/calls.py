@@ -6,7 +6,7 @@ writer of the block declares variables where they read better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -50,7 +50,7 @@ class KernelWords:
 
     memories: Mapping[str, Home]
     planes: Mapping[str, str]
-    notifies: Sequence[str]
+    notifies: Mapping[int, str]
     dtype: int
     reduce: int
     threads: int
@@ -218,7 +218,7 @@ def call_of(terms: Terms, words: KernelWords, spelling: Spelling, name_of: NameO
 
 
 def _notify(notify: Formula, words: KernelWords, spelling: Spelling) -> str:
-    if isinstance(notify, Number) and notify.value < len(words.notifies):
+    if isinstance(notify, Number) and notify.value in words.notifies:
         return words.notifies[notify.value]
     return text_of(notify, spelling)
 

@@ -59,14 +59,19 @@ class Pieces:
 
     def begins(self, origin: int) -> IntArray:
         """Return the begins behind the data's begin (0), or behind that of the part of a cut."""
-        outer = self._origins[origin]
-        return self.begin - outer.reshape(outer.shape + (1,) * (self.begin.ndim - outer.ndim))
+        return self._begins[origin]
 
     def at(self, origin: int) -> dict[bytes, Indices]:
         """Return the parts by their begins at all samples; of equal ones the first."""
         if origin not in self._at:
             self._at[origin] = _by_value(self.begins(origin))
         return self._at[origin]
+
+    @cached_property
+    def _begins(self) -> list[IntArray]:
+        deep = self.begin.ndim
+        outer = (one.reshape(one.shape + (1,) * (deep - one.ndim)) for one in self._origins)
+        return [self.begin - one for one in outer]
 
     @cached_property
     def _at(self) -> dict[int, dict[bytes, Indices]]:

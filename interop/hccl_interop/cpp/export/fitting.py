@@ -40,7 +40,7 @@ from hccl_interop.cpp.export.formulas import (
     plus,
     times,
 )
-from hccl_interop.cpp.export.points import Points, by_turn, depends_on, distinct
+from hccl_interop.cpp.export.points import Points, by_turn, depends_on, distinct, places
 from hccl_py.values import IntArray
 
 
@@ -65,12 +65,15 @@ class Fitter:
         return _table(where, values)
 
     def _is_right(self, formula: Formula, where: IntArray, values: IntArray) -> bool:
-        rank = where[:, 0]
-        known = {"rank": rank, "server": rank // self.devices, "device": rank % self.devices}
-        known |= {"ranks": np.array(self.ranks), "devices": np.array(self.devices)}
-        known |= {"servers": np.array(self.ranks // self.devices)}
+        known = self._known(where[:, 0])
         known |= {f"loop{k}": where[:, 1 + k] for k in range(where.shape[1] - 1)}
         return bool((evaluated(formula, known) == values).all())
+
+    def _known(self, rank: IntArray) -> dict[str, IntArray]:
+        """Return the variables of some ranks."""
+        known = {"rank": rank, "server": rank // self.devices, "device": rank % self.devices}
+        known |= {"ranks": np.array(self.ranks), "devices": np.array(self.devices)}
+        return known | {"servers": np.array(self.ranks // self.devices)}
 
     def _scaled(self, where: IntArray, values: IntArray) -> Iterator[Formula]:
         """Yield formulas, then formulas times a number plus another."""
@@ -127,7 +130,7 @@ class Fitter:
         of_loops, variable, at = self._of_loops, axis.variable, axis.at
         factor = _slope(at, loops, values)
         if factor > 1 and (shift := of_loops(loops, values - factor * at)) is not None:
-            return plus(times(variable, Number(factor)), shift)
+            return plus(times(variable, self._by_devices(Number(factor))), shift)
         if (shift := of_loops(loops, values - at)) is not None:
             return plus(variable, shift)
         if (shift := of_loops(loops, values + at)) is not None:
@@ -135,10 +138,16 @@ class Fitter:
         if values.min() < 0 or values.max() >= axis.size:
             return None
         if (shift := of_loops(loops, values - at, axis)) is not None:
+            shift = self._by_devices(shift) if variable == RANK else shift
             return Binary("%", plus(variable, shift), axis.count)
         if (shift := of_loops(loops, values + at, axis)) is not None:
             return Binary("%", minus(plus(axis.count, shift), variable), axis.count)
         return None
+
+    def _by_devices(self, number: Formula) -> Formula:
+        """Return the number of devices of each server by its name; any other formula as it is."""
+        is_devices = self.has_servers and number == Number(self.devices)
+        return DEVICES if is_devices else number
 
     def _of_loops(
         self, loops: IntArray, values: IntArray, around: Axis | None = None
@@ -149,8 +158,8 @@ class Fitter:
         values = values if around is None else values % around.size
         if not depends_on(loops, values):
             return None
-        at, first = np.unique(loops, axis=0, return_index=True)
-        numbers = values[first]
+        first, _ = places(loops)
+        at, numbers = loops[first], values[first]
         if (numbers == numbers[0]).all():
             return starting(int(numbers[0]), around, 0)
         found = growing(at, numbers, around) or linear(at, numbers, around)
@@ -244,7 +253,7 @@ class Fitter:
         if len(kinds) != 2:
             return None
         group = min(kinds.values(), key=len)
-        condition = condition_of(group, np.unique(rank).tolist())
+        condition = self.condition(group, np.unique(rank).tolist())
         inside = np.isin(rank, group)
         yes = self._of_loops(where[inside, 1:], values[inside])
         no = self._of_loops(where[~inside, 1:], values[~inside])
@@ -252,22 +261,25 @@ class Fitter:
             return None
         return Either(condition, yes, no)
 
-
-def condition_of(ranks: Sequence[int], among: Sequence[int]) -> Formula | None:
-    """Return the condition that of the ranks `among` holds for `ranks` alone; None where no short
-    one does.
-    """
-    first, last = min(ranks), max(ranks)
-    if first == last:
-        return Binary("==", RANK, Number(first))
-    conditions = [Binary("<", RANK, Number(last + 1)), Binary(">=", RANK, Number(first))]
-    conditions += [
-        Binary("==", Binary("%", RANK, Number(width)), Number(rest))
-        for width in (2, 4, 8, 16)
-        for rest in range(width)
-    ]
-    known, wanted = {"rank": np.array(among)}, np.isin(among, ranks)
-    return next((c for c in conditions if (evaluated(c, known) == wanted).all()), None)
+    def condition(self, ranks: Sequence[int], among: Sequence[int]) -> Formula | None:
+        """Return the condition that of the ranks `among` holds for `ranks` alone; None where no
+        short one does.
+        """
+        first, last = min(ranks), max(ranks)
+        if first == last:
+            return Binary("==", RANK, Number(first))
+        conditions: list[Formula] = []
+        if self.has_servers:
+            conditions += [Binary("==", SERVER, Number(first // self.devices))]
+            conditions += [Binary("==", DEVICE, Number(first % self.devices))]
+        conditions += [Binary("<", RANK, Number(last + 1)), Binary(">=", RANK, Number(first))]
+        conditions += [
+            Binary("==", Binary("%", RANK, Number(width)), Number(rest))
+            for width in (2, 4, 8, 16)
+            for rest in range(width)
+        ]
+        known, wanted = self._known(np.array(among)), np.isin(among, ranks)
+        return next((c for c in conditions if (evaluated(c, known) == wanted).all()), None)
 
 
 def _bits(rank: IntArray, values: IntArray, ranks: int, *, cut: bool) -> tuple[int, int] | None:

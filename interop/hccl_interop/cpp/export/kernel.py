@@ -18,7 +18,7 @@ from hccl_interop.cpp.export.calls import (
     uses_of,
 )
 from hccl_interop.cpp.export.data_cuts import Path
-from hccl_interop.cpp.export.fitting import Fitter, condition_of
+from hccl_interop.cpp.export.fitting import Fitter
 from hccl_interop.cpp.export.folding import CppStep, Loop, Node
 from hccl_interop.cpp.export.forks import fork_or_join
 from hccl_interop.cpp.export.formulas import (
@@ -31,6 +31,7 @@ from hccl_interop.cpp.export.formulas import (
     Number,
     Spelling,
     Table,
+    Variable,
     parts,
     text_of,
     variables,
@@ -109,7 +110,7 @@ class KernelWriter:
         self._tables: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
         self._wishes: Counter[str] = Counter()
         self._terms: dict[int, tuple[CppStep, Terms]] = {}
-        self._pitches: dict[Length, str] = {}
+        self._strides: dict[Length, str] = {}
         self._functions: dict[str, str] = {}
 
     def kernel(self, sections: Sequence[CppSection], name_of_all: str) -> tuple[str, str]:
@@ -157,16 +158,16 @@ class KernelWriter:
             for word, value in {"rank": "param.rank", **_OF_RANK}.items()
             if re.search(rf"(?<![.\w]){word}\b", text)
         ]
-        pitches = [
+        strides = [
             f"    const uint64_t {name} = {self._length(length)};"
-            for length, name in self._pitches.items()
+            for length, name in self._strides.items()
             if re.search(rf"\b{name}\b", text)
         ]
-        if re.search(r"\bdata\b", "".join([text, *pitches])):
+        if re.search(r"\bdata\b", "".join([text, *strides])):
             head.append("    const Slice data{0, param.bytes};")
         if re.search(r"\bmain\b", text):
             head.append("    const ThreadHandle main = res.threads[0];")
-        return head + pitches
+        return head + strides
 
     def _section(self, section: CppSection, out: CppLines, scope: Scope) -> None:
         branches = [branch for branch in section.branches if branch.nodes]
@@ -186,7 +187,7 @@ class KernelWriter:
             out.add("}")
 
     def _condition(self, branch: Branch, left: Sequence[int]) -> str:
-        found = condition_of(branch.ranks, left)
+        found = self._fitter.condition(branch.ranks, left)
         if found is None:
             flags = tuple(int(rank in branch.ranks) for rank in range(self._fitter.ranks))
             found = Table(flags, (len(flags),), (RANK,))
@@ -210,7 +211,7 @@ class KernelWriter:
 
     def _declare_indices(self, nodes: Sequence[Node], out: CppLines, scope: Scope) -> None:
         """Write the rests of divisions by which several peers and parts are chosen in a loop."""
-        uses = {use for step in steps_in(nodes) for use in self._uses(step)}
+        uses = dict.fromkeys(use for step in steps_in(nodes) for use in self._uses(step))
         counts = Counter(
             part
             for use in uses
@@ -266,6 +267,8 @@ class KernelWriter:
         assert count is not None
         if count == Number(self._words.threads - 1):
             return "kThreads - 1"
+        if isinstance(count, Number):
+            return self._count_text(count.value)
         return text_of(count, self._spelling(scope))
 
     def _is_worth_it(self, use: Use, times: int, scope: Scope) -> bool:
@@ -280,12 +283,22 @@ class KernelWriter:
         count = self._fitter.formula(loop.count)
         text = text_of(count, self._spelling(scope), BOUND)
         if isinstance(count, Number):
-            text = self._count_text(count.value)
+            text = str(count.value) if self._doubles(loop, scope) else self._count_text(count.value)
         out.add(f"for (uint32_t {counter} = 0; {counter} < {text}; ++{counter}) {{")
         inner = out.deeper()
         self._block(loop.body, inner, scope.inner(counter))
         out.extend(inner)
         out.add("}")
+
+    def _doubles(self, loop: Loop, scope: Scope) -> bool:
+        """Return True if a loop shifts by its counter: its turns are bits, not ranks."""
+        counter = Variable(f"loop{len(scope.loops)}")
+        return any(
+            isinstance(part, Binary) and part.operator in ("<<", ">>") and part.right == counter
+            for step in steps_in(loop.body)
+            for formula in self._of(step).fields.values()
+            for part in parts(formula)
+        )
 
     def _count_text(self, count: int) -> str:
         sizes = {self._fitter.ranks: "kRanks"}
@@ -334,6 +347,9 @@ class KernelWriter:
         if use.kind in ("thread", "slot", "place"):
             return "worker" if use.kind == "thread" else use.kind
         if use.kind == "slice":
+            _, origin = cast("tuple[Path, int]", use.where)
+            if origin:  # the part counts from the begin of a slot
+                return "inSlot"
             return "mine" if use.formulas[0] in (RANK, DEVICE) else "chunk"
         (peer,) = use.formulas
         right = Binary("%", Binary("+", RANK, Number(1)), RANKS)
@@ -364,6 +380,8 @@ class KernelWriter:
         if use.kind == "thread":
             if use.formulas[0] == Number(0):
                 return "main"
+            if use.formulas[0] == Number(self._words.threads - 1) != Number(1):
+                return "res.threads[kThreads - 1]"
             return f"res.threads[{text_of(use.formulas[0], spelling)}]"
         if use.kind == "slot":
             unit = "param.stride" if use.where else "param.bytes"
@@ -375,17 +393,35 @@ class KernelWriter:
         return self._slice(path, origin, use.formulas, spelling)
 
     def _place(self, slots: SlotRow, many: Formula, spelling: Spelling) -> str:
-        terms = [multiple_text(Number(n), self._pitch(one), spelling) for n, one in slots.base]
+        terms = [multiple_text(Number(n), self._stride(one), spelling) for n, one in slots.base]
         if slots.stride is not None and many != Number(0):
-            terms.append(multiple_text(many, self._pitch(slots.stride), spelling))
+            terms.append(multiple_text(many, self._stride(slots.stride), spelling))
         return " + ".join(terms)
 
-    def _pitch(self, length: Length) -> str:
+    def _stride(self, length: Length) -> str:
         """Return the name of a stride, which every function that has it declares."""
         if length == DATA:
             return "param.bytes"
-        number = len(self._pitches) + 1
-        return self._pitches.setdefault(length, "pitch" if number == 1 else f"pitch{number}")
+        if length not in self._strides:
+            wish, taken = self._slot_name(length), self._strides.values()
+            names = (wish if k == 1 else f"{wish}{k}" for k in range(1, len(taken) + 2))
+            self._strides[length] = next(name for name in names if name not in taken)
+        return self._strides[length]
+
+    def _slot_name(self, length: Length) -> str:
+        """Return a name for the bytes of a slot, by the largest part of the data that it holds:
+        frontDeviceSlot for that of a device of the front of the data.
+        """
+        sizes = {self._fitter.ranks: "Rank", 2: "Half"}
+        if self._fitter.has_servers:
+            servers = self._fitter.ranks // self._fitter.devices
+            sizes |= {servers: "Server", self._fitter.devices: "Device"}
+        words = [
+            sizes.get(cut.number, "Part") if cut.has_index else cut.kind.capitalize()
+            for cut in length.path
+        ]
+        name = "".join([*words, "Slot"])
+        return name[0].lower() + name[1:]
 
     def _length(self, length: Length) -> str:
         """Return the bytes of a stride."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from hccl_py.errors import NotSupportedError
 from hccl_py.program.program import Program
-from hccl_py.values import IntArray
+from hccl_py.values import values_of
 
 USER = {"IN": "input", "OUT": "output"}
 """The user's memories."""
@@ -43,17 +43,16 @@ class Zone:
 
 def uses_of_memory(program: Program) -> dict[str, int]:
     """Return the bytes of each buffer that tasks use, at the rank that uses most."""
-    tasks = program.tasks
-    moves = tasks.table.moves_data[tasks.instruction]
-    most = np.zeros(len(program.buffers), np.int64)
-    for buffer, offset in (
-        (tasks.table.src_buffer, tasks.src_offset),
-        (tasks.table.dst_buffer, tasks.dst_offset),
-    ):
-        numbers = buffer[tasks.instruction][moves]
-        ends: IntArray = (offset + tasks.size)[moves]
-        np.maximum.at(most, numbers, ends)
-    return {name: int(end) for name, end in zip(program.buffers, most, strict=True) if end}
+    most = [0] * len(program.buffers)
+    for one in (one for batch in program.batches for one in batch.instructions):
+        if one.kind.moves_data:
+            size = values_of(one.size)
+            for buffer, offset in (
+                (one.src_buffer, one.src_offset),
+                (one.dst_buffer, one.dst_offset),
+            ):
+                most[buffer] = max(most[buffer], int(np.max(values_of(offset) + size)))
+    return {name: end for name, end in zip(program.buffers, most, strict=True) if end}
 
 
 def zones_of(program: Program, hccl_bytes: int) -> list[Zone]:

@@ -56,14 +56,30 @@ DATA = Length(())
 """The bytes of the data."""
 
 
-def bytes_of(length: Length, sizes: Sequence[int], unit: int) -> IntArray:
-    """Return the bytes of a length where the data has these sizes."""
-    pieces = Pieces(length.path, sizes, unit)
-    value: IntArray = pieces.size.reshape(len(sizes), -1)[:, 0] + length.has_more * unit
-    if length.others:
-        others = sum(bytes_of(one, sizes, unit) for one in length.others)
-        value = np.maximum(value, others + length.more)
-    return _aligned(value) if length.is_aligned else value
+class DataParts:
+    """Parts and lengths of data of several sizes, each of them made once."""
+
+    def __init__(self, sizes: Sequence[int], unit: int) -> None:
+        self.sizes, self.unit = np.array(sizes, np.int64), unit
+        self._pieces: dict[Path, Pieces] = {}
+        self._lengths: dict[Length, IntArray] = {}
+
+    def pieces(self, path: Path) -> Pieces:
+        """Return the parts of a path."""
+        if path not in self._pieces:
+            self._pieces[path] = Pieces(path, self.sizes.tolist(), self.unit)
+        return self._pieces[path]
+
+    def bytes_of(self, length: Length) -> IntArray:
+        """Return the bytes of a length."""
+        if length not in self._lengths:
+            each = self.pieces(length.path).size.reshape(len(self.sizes), -1)
+            value = each[:, 0] + length.has_more * self.unit
+            if length.others:
+                others = sum(self.bytes_of(one) for one in length.others)
+                value = np.maximum(value, others + length.more)
+            self._lengths[length] = aligned(value) if length.is_aligned else value
+        return self._lengths[length]
 
 
 class Lengths:
@@ -71,13 +87,14 @@ class Lengths:
 
     def __init__(self, pieces: Sequence[Pieces], unit: int) -> None:
         self._bytes: dict[Length, IntArray] = {}
+        self.rivals: dict[Length, tuple[Length, ...]] = {}  # as right at all samples, by the chosen
         seen: set[bytes] = set()
-        for aligned, more, one in _kinds(pieces):
+        for is_aligned, more, one in _kinds(pieces):
             value = one.size.reshape(len(one.size), -1)[:, 0] + more * unit
-            value = -(-value // ALIGN) * ALIGN if aligned else value
+            value = aligned(value) if is_aligned else value
             if value.tobytes() not in seen and value[-1] > 0:
                 seen.add(value.tobytes())
-                self._bytes[Length(one.path, bool(more), aligned)] = value
+                self._bytes[Length(one.path, bool(more), is_aligned)] = value
 
     def of(self, length: Length) -> IntArray:
         """Return the bytes of a length."""
@@ -97,29 +114,31 @@ class Lengths:
         values = np.stack(list(plain.values()))
         names = list(plain)
         wanted = distance
-        at_end = [k for k, v in enumerate(values) if _aligned(v[-1]) == wanted[-1]]
-        for k in at_end:
-            if (_aligned(values[k]) > wanted).any():
-                continue
-            for more in (0, ALIGN - 1):
-                for j, one in enumerate(values):
-                    larger = np.maximum(values[k], one + values[j:] + more)
-                    right = (_aligned(larger) == wanted).all(axis=1)
-                    if right.any():
-                        others = names[j], names[j + int(np.argmax(right))]
-                        found = names[k]._replace(is_aligned=True, others=others, more=more)
-                        self._bytes[found] = wanted
-                        return found
-        return None
+        right = [
+            names[k]._replace(is_aligned=True, others=(names[j], names[j + int(at)]), more=more)
+            for k, own in enumerate(values)
+            if aligned(own[-1]) == wanted[-1] and (aligned(own) <= wanted).all()
+            for more in (0, ALIGN - 1)
+            for j, one in enumerate(values)
+            for at in np.flatnonzero(
+                (aligned(np.maximum(own, one + values[j:] + more)) == wanted).all(axis=1)
+            )
+        ]
+        if not right:
+            return None
+        found, *rivals = right
+        self._bytes[found], self.rivals[found] = wanted, tuple(rivals)
+        return found
 
 
-def _aligned(value: IntArray) -> IntArray:
+def aligned(value: IntArray) -> IntArray:
+    """Return bytes rounded up to those of a line."""
     return -(-value // ALIGN) * ALIGN
 
 
 def _kinds(pieces: Sequence[Pieces]) -> Iterator[tuple[bool, int, Pieces]]:
-    plain = ((aligned, 0, one) for one in pieces for aligned in (False, True))
-    more = ((aligned, 1, one) for one in pieces for aligned in (False, True))
+    plain = ((is_aligned, 0, one) for one in pieces for is_aligned in (False, True))
+    more = ((is_aligned, 1, one) for one in pieces for is_aligned in (False, True))
     return chain(plain, more)
 
 
@@ -196,14 +215,16 @@ class SlottedMemory:
                     return PlaceInSlots(many, known[key])
         return None
 
-    def many(self, slots: SlotRow, offset: IntArray) -> int | None:
-        """Return the strides from the base to an offset; None where they are no whole number."""
-        inside = offset - self._before_slots(slots)
+    def many(self, slots: SlotRow, offsets: IntArray) -> IntArray | None:
+        """Return the strides from the base to the offsets of ranks, [samples, ranks]; None where
+        they are no whole number.
+        """
+        inside = offsets - np.reshape(self._before_slots(slots), (-1, 1))
         if slots.stride is None:
-            return None if inside.any() else 0
+            return None if inside.any() else np.zeros(inside.shape[1], np.int64)
         stride = self._lengths.of(slots.stride)
-        many = int(inside[-1] // stride[-1])
-        return many if many >= 0 and (inside == many * stride).all() else None
+        many: IntArray = inside[-1] // stride[-1]
+        return many if (many >= 0).all() and (inside == many * stride[:, None]).all() else None
 
     def _before_slots(self, slots: SlotRow) -> IntArray | int:
         return sum(many * self._lengths.of(length) for many, length in slots.base)

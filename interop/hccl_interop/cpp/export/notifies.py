@@ -1,4 +1,6 @@
-"""Notifies between threads: the owner of each in C++, where only the owner waits for it."""
+"""Notifies: the owner of each one between threads in C++, where only the owner waits for it; names
+of those of channels.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,12 @@ from collections import Counter
 
 import numpy as np
 
-from hccl_py.enums import WAIT
+from hccl_interop.cpp.export.text import camel_case
+from hccl_py.enums import POST, WAIT
 from hccl_py.errors import NotSupportedError
 from hccl_py.program.program import Program
+from hccl_py.program.transports import NOTIFY_NAMES
+from hccl_py.values import values_of
 
 
 def notifies_of_threads(program: Program) -> list[tuple[int, int]]:
@@ -35,3 +40,24 @@ def notifies_of_threads(program: Program) -> list[tuple[int, int]]:
         found.append((owner, used[owner]))
         used[owner] += 1
     return found
+
+
+def named_notifies(program: Program) -> dict[int, str]:
+    """Return the names of a channel's notifies in C++, by number: the classic three, and those that
+    tasks of one phase alone use, such as a barrier's.
+    """
+    transports = program.transports
+    if transports.notify_names != NOTIFY_NAMES:
+        return {}
+    phases: dict[int, set[str]] = {}
+    for one in (one for batch in program.batches for one in batch.instructions):
+        if one.kind in (POST, WAIT) and np.max(values_of(one.end)) >= 0:
+            label = program.labels[one.label] if one.label >= 0 else ""
+            for number in np.unique(values_of(one.cell) % transports.stride).tolist():
+                phases.setdefault(number, set()).add(label)
+    names = {number: f"k{name}" for number, name in enumerate(NOTIFY_NAMES)}
+    for number, labels in sorted(phases.items()):
+        wish = f"k{camel_case(min(labels))}Signal"
+        if number not in names and len(labels) == 1 and wish not in names.values():
+            names |= {number: wish} if min(labels) else {}
+    return names

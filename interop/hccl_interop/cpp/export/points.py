@@ -39,21 +39,32 @@ class Points:
 
 def distinct(points: Points) -> tuple[IntArray, IntArray]:
     """Return points and numbers, each pair once."""
-    rows = np.unique(np.concatenate([points.where, points.values[:, None]], axis=1), axis=0)
+    where, values = points.where, points.values
+    if depends_on(where, values):
+        first, _ = places(where)
+        return np.ascontiguousarray(where[first]), np.ascontiguousarray(values[first])
+    rows = np.unique(np.concatenate([where, values[:, None]], axis=1), axis=0)
     return np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1])
+
+
+def places(where: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the first place of each of the different points, in their order, and the number of
+    every point among them.
+    """
+    key = np.zeros(len(where), np.int64)
+    for column in where.T:  # none is negative
+        key = key * (int(column.max()) + 1) + column
+    _, first, number = np.unique(key, return_index=True, return_inverse=True)
+    return first, number.reshape(-1)
 
 
 def depends_on(where: IntArray, values: IntArray) -> bool:
     """True if equal points have equal numbers."""
-    places = len(np.unique(where, axis=0)) if where.shape[1] else 1
-    both = np.concatenate([where, values[:, None]], axis=1)
-    return len(np.unique(both, axis=0)) == places
+    first, number = places(where)
+    return bool((values[first][number] == values).all())
 
 
 def by_turn(loops: IntArray) -> list[IntArray]:
     """Return the points of every turn."""
-    if not loops.shape[1]:
-        return [np.arange(len(loops))]
-    _, turn = np.unique(loops, axis=0, return_inverse=True)
-    turn = turn.reshape(-1)
-    return [np.flatnonzero(turn == k) for k in range(int(turn.max()) + 1)]
+    first, number = places(loops)
+    return [np.flatnonzero(number == k) for k in range(len(first))]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hccl_interop.cpp.export.alike_rounds import held_out, most_in_rounds
+from hccl_interop.cpp.export.alike_rounds import most_in_rounds
 from hccl_interop.cpp.export.calls import KernelWords
 from hccl_interop.cpp.export.channels import planes_of
 from hccl_interop.cpp.export.entries import CAN_EXPORT
@@ -16,9 +16,9 @@ from hccl_interop.cpp.export.fitting import Fitter
 from hccl_interop.cpp.export.host import shown_to_peers, write_host
 from hccl_interop.cpp.export.kernel import write_kernel
 from hccl_interop.cpp.export.memory import USER, Home, Zone, check_room, uses_of_memory, zones_of
-from hccl_interop.cpp.export.notifies import notifies_of_threads
-from hccl_interop.cpp.export.sampling import Samples, sample_sizes
-from hccl_interop.cpp.export.sizes import SizeFields, last_switch, sizes_of, wrong_ones
+from hccl_interop.cpp.export.notifies import named_notifies, notifies_of_threads
+from hccl_interop.cpp.export.sampling import Samples, held_out, sample_sizes
+from hccl_interop.cpp.export.sizes import SizeFields, counts_at_switches, sizes_of, wrong_ones
 from hccl_interop.cpp.export.steps import sections_of
 from hccl_interop.cpp.export.text import (
     camel_case,
@@ -30,7 +30,6 @@ from hccl_interop.cpp.export.text import (
 from hccl_py.enums import TaskKind
 from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.program.program import Program
-from hccl_py.program.transports import NOTIFY_NAMES
 from hccl_py.topology.topology import Topology
 
 HELPERS = {
@@ -127,7 +126,7 @@ def analysed(
     fitter = Fitter(topology.size, _devices(topology))
     room = hccl_bytes * topology.size // program.op.unit
     chunks = sorted({fitter.ranks, fitter.devices, fitter.ranks // fitter.devices})
-    samples = sample_sizes(fitting, _one_round(fitting, program), room, chunks)
+    samples = sample_sizes(fitting, count // program.rounds, room, chunks)
     samples, sizes = _formulas(samples, fitting, _dimensions(fitter))
     most = samples.most
     if not sizes.is_fixed and not shown_to_peers(program):
@@ -150,8 +149,9 @@ def _formulas(
         sizes = sizes_of(samples, dimensions)
         wrong = wrong_ones(sizes, list(others.values()))
         if not wrong:  # where one of two lengths is the larger one, a rest may hide the other
-            switched = range(samples.least, min(last_switch(sizes), samples.most) + 1)
-            others |= {count: record(count) for count in switched if count not in others}
+            telling = counts_at_switches(sizes) - others.keys()
+            inside = sorted(n for n in telling if samples.least <= n <= samples.most)
+            others |= {count: record(count) for count in inside}
             wrong = wrong_ones(sizes, list(others.values()))
         if not wrong:
             return samples, sizes
@@ -168,19 +168,6 @@ _MOST_WRONG = 3
 
 _TELLING = (1 << 17, (100 << 20) + 1, 1 << 27)
 """Counts of fp32 in 512 KiB, in 400 MiB and one element, and in 512 MiB."""
-
-
-def _one_round(record: Callable[[int], Program], program: Program) -> int:
-    """Return the count of a program, or the most elements of one round where it has several."""
-    if program.rounds == 1:
-        return program.op.count
-    low, high = 1, program.op.count
-    if record(low).rounds > 1:
-        return high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if record(middle).rounds == 1 else (low, middle)
-    return low
 
 
 def _check(program: Program, topology: Topology) -> None:
@@ -230,6 +217,7 @@ class ProjectWriter:
         self._op = self._program.op
         self._zones, self._options = found.zones, options
         self._planes = planes_of(self._program)
+        self._notifies = named_notifies(self._program)
         name = self._program.executor or "a program"
         what = f"{comment(name)}, {self._op.name} on {fitter.ranks} ranks"
         self._title = f"Written by `hccl-py export`: {what}."
@@ -252,11 +240,10 @@ class ProjectWriter:
     def _kernel(self) -> str:
         memories = {zone.buffer: zone.memory for zone in self._zones}
         memories |= {name: Home(owner) for name, owner in USER.items()}
-        is_classic = self._program.transports.notify_names == NOTIFY_NAMES
         words = KernelWords(
             memories,
             {plane.title: plane.name for plane in self._planes},
-            tuple(f"k{name}" for name in NOTIFY_NAMES) if is_classic else (),
+            self._notifies,
             self._op.dtype.number,
             -1 if self._op.reduce is None else int(self._op.reduce),
             self._threads,
@@ -322,10 +309,10 @@ class ProjectWriter:
 
     def _channels(self) -> str:
         lines = []
-        if self._program.transports.notify_names == NOTIFY_NAMES and self._planes:
+        if self._notifies and self._planes:
             lines.append("// Notifies of a channel.")
             lines.append("enum Notify : uint32_t {")
-            lines += [f"    k{name} = {k}," for k, name in enumerate(NOTIFY_NAMES)]
+            lines += [f"    {name} = {number}," for number, name in self._notifies.items()]
             lines.append("};")
         lines += [
             f"constexpr uint32_t {plane.constant} = {plane.notifies};" for plane in self._planes

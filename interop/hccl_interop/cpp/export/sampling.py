@@ -7,26 +7,41 @@ recorded until the program is another one, and then some more between the two en
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
+from hccl_interop.cpp.export.memory import USER
 from hccl_py.errors import HcclError
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
-from hccl_py.values import values_of
+from hccl_py.values import PerRank, values_of
 
 _MOST_COUNT = 1 << 34
 ALIGN = 128
 """Bytes to which chunks are rounded up."""
 
-_TELLING = 48
+_STEP = 16
+"""The factor from one count to the next on the way to an end."""
+
+_TELLING = 24
 """Counts to tell chunks from each other."""
 
 _WITHIN = 8
 """Counts recorded from one end to the other."""
+
+_MOST_SMALL = 5000
+"""Elements up to which counts are small."""
+
+_HELD_OUT, _MIXED = 12, 4
+"""Counts with all sorts of rests, small ones and large ones: those that test formulas, and more of
+them that formulas are made from.
+"""
+
+_GOLDEN = (5**0.5 - 1) / 2
+"""Multiples of it, without their whole part, lie spread between 0 and 1."""
 
 _SMALL = 24
 """Counts from the least one on, which tell parts of whole elements from each other."""
@@ -68,8 +83,9 @@ class _Search:
     def __init__(self, record: Callable[[int], Program], count: int, room: int) -> None:
         self._record, self._count, self._room = record, count, room
         self.first = record(count)
-        self._outline = _outline(self.first)
+        self._outline = [*_outline(self.first)]
         self._seen: dict[int, Program | None] = {}
+        self._rounds: dict[int, int] = {}  # the elements of the first of several rounds
 
     def sample(self, count: int) -> Program | None:
         """Return the program of a count; None where the program is another one."""
@@ -84,14 +100,17 @@ class _Search:
             program = self._record(count)
         except HcclError:
             return None
-        return program if _outline(program) == self._outline else None
+        if program.rounds > 1:
+            self._rounds[count] = _first_round(program)
+        pairs = zip_longest(_outline(program), self._outline)
+        return program if all(one == other for one, other in pairs) else None
 
     def end(self, direction: int) -> int:
         """Return the last count in a direction up to which programs are the same."""
-        inside, factor = self._count, 2
+        inside = self._count
         outside = None
         while outside is None:
-            further = inside * factor if direction > 0 else inside // factor
+            further = inside * _STEP if direction > 0 else inside // _STEP
             further = min(max(further, 1), self._room)
             if further == inside:
                 return inside
@@ -99,8 +118,10 @@ class _Search:
                 outside = further
             else:
                 inside = further
+        guess = self._rounds[outside] if direction > 0 and outside in self._rounds else 0
+        tried = [n for n in (guess, guess + direction) if inside < n < outside]
         while abs(outside - inside) > 1:
-            middle = (inside + outside) // 2
+            middle = tried.pop(0) if tried else (inside + outside) // 2
             if self.sample(middle) is None:
                 outside = middle
             else:
@@ -120,9 +141,23 @@ class _Search:
         """Return counts from one end to the other, odd ones among them."""
         steps = np.geomspace(least, most, _WITHIN)
         counts = {int(number) | (k & 1) for k, number in enumerate(steps.tolist())}
-        near = {self._count + 1, self._count * 2 - 1, self._count * 3 // 2}
-        small = range(least, least + _SMALL)
-        return sorted(number for number in counts | near | {*small} if least <= number <= most)
+        near = {self._count + 1, self._count * 2 - 1, self._count * 3 // 2, most - 1, most}
+        small = {*range(least, least + _SMALL)} | spread(least, most, _HELD_OUT, _MIXED)
+        return sorted(number for number in counts | near | small if least <= number <= most)
+
+
+def held_out(least: int, most: int) -> list[int]:
+    """Return counts between two ends that formulas are not made from, to test them."""
+    return sorted(spread(least, most, 0, _HELD_OUT) | {most, max(most - 1, least)})
+
+
+def spread(least: int, most: int, before: int, number: int) -> set[int]:
+    """Return twice a number of counts between two ends, small ones and large ones, with all sorts
+    of rests; `before` is the number of those that another call has.
+    """
+    ends = most - least, min(most - least, _MOST_SMALL)
+    turns = range(before + 1, before + number + 1)
+    return {int(least + length * (k * _GOLDEN % 1)) for length in ends for k in turns}
 
 
 def _thinned(counts: list[int]) -> list[int]:
@@ -132,21 +167,36 @@ def _thinned(counts: list[int]) -> list[int]:
     return counts[:few] + counts[few::step]
 
 
-def _outline(program: Program) -> str:
-    """Return a hash of all but offsets and sizes."""
-    found = hashlib.sha256(repr((program.buffers, program.rounds)).encode())
+def _first_round(program: Program) -> int:
+    """Return the elements of the first of several rounds: so far ahead in the user's memory is the
+    data of the second one. It is a guess where rounds differ in more.
+    """
+    user = [k for k, name in enumerate(program.buffers) if name in USER]
+    nearest: dict[tuple[int, int], int] = {}
+    for one in (one for batch in program.batches for one in batch.instructions):
+        if one.kind.moves_data and one.round < 2:
+            sides = (one.src_buffer, one.src_offset), (one.dst_buffer, one.dst_offset)
+            for buffer, offset in sides:
+                if buffer in user:
+                    key, low = (buffer, one.round), int(np.min(values_of(offset)))
+                    nearest[key] = min(low, nearest.get(key, low))
+    ahead = [nearest[k, 1] - nearest[k, 0] for k in user if {(k, 0), (k, 1)} <= nearest.keys()]
+    return min(ahead, default=0) // program.op.unit
+
+
+def _outline(program: Program) -> Iterator[Hashable]:
+    """Yield all but offsets and sizes, part by part."""
     transports = program.transports
+    yield program.buffers, program.rounds
     for array in (transports.rank, transports.peer, transports.plane, transports.notifies):
-        found.update(np.ascontiguousarray(array).tobytes())
+        yield array.tobytes()
     for batch in program.batches:
-        found.update(batch.ranks.tobytes())
-        for i in batch.instructions:
-            found.update(outline_of(i))
-    return found.hexdigest()
+        yield batch.ranks.tobytes()
+        yield from map(outline_of, batch.instructions)
 
 
-def outline_of(one: Instruction) -> bytes:
+def outline_of(one: Instruction) -> Hashable:
     """Return all of an instruction but offsets and size."""
-    shared = (int(one.kind), one.stream, one.src_buffer, one.dst_buffer, one.reduce, one.dtype)
-    columns = (np.asarray(values_of(column)).tobytes() for column in (one.cell, one.end, one.peer))
-    return repr(shared).encode() + b"".join(columns)
+    shared = (one.kind, one.stream, one.src_buffer, one.dst_buffer, one.reduce, one.dtype)
+    columns = one.cell, one.end, one.peer
+    return *shared, *(c.values().tobytes() if isinstance(c, PerRank) else c for c in columns)

@@ -8,8 +8,8 @@ Where a step has none, offsets and sizes are those of the exported call, and `mi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,12 +17,12 @@ import numpy as np
 from hccl_interop.cpp.export.data_cuts import Indices, Path, Pieces, first_paths, longer_paths
 from hccl_interop.cpp.export.memory import USER
 from hccl_interop.cpp.export.memory_slots import (
+    DataParts,
     Length,
     Lengths,
     PlaceInSlots,
     SlotRow,
     SlottedMemory,
-    bytes_of,
 )
 from hccl_interop.cpp.export.sampling import Samples
 from hccl_py.enums import TaskKind
@@ -37,6 +37,9 @@ _DEEPEST = 3
 
 _MOST_SWITCHED = 1 << 11
 """Elements up to which the larger one of two lengths may be another one than for more elements."""
+
+_SPARSE = 8
+"""From so many counts one is recorded where that may be so."""
 
 SIDES = ("src", "dst")
 
@@ -90,6 +93,8 @@ class SizeFields:
     samples: tuple[Program, ...]
     known: dict[tuple[int, int], Fields]
     missing: str = ""
+    rivals: Mapping[Length, Sequence[Length]] = field(default_factory=dict)
+    """Lengths that fit all samples as well as one that was chosen, by the chosen one."""
 
     @property
     def is_fixed(self) -> bool:
@@ -105,6 +110,8 @@ class SizeFields:
 
     def is_empty(self, batch: int, number: int) -> bool:
         """True for an instruction that moves no bytes, at any rank and any size."""
+        if not self.is_fixed:
+            return (batch, number) not in self.known
         return not columns_of(self.samples, batch, number)["size"].any()
 
 
@@ -120,7 +127,10 @@ def columns_of(samples: Sequence[Program], batch: int, number: int) -> Numbers:
 
 
 def _column(values: Sequence[RankInt], ranks: int) -> IntArray:
-    return np.stack([np.full(ranks, values_of(value)) for value in values])
+    found = np.empty((len(values), ranks), np.int64)
+    for row, value in zip(found, values, strict=True):
+        row[:] = values_of(value)
+    return found
 
 
 def sizes_of(samples: Samples, numbers: Sequence[int]) -> SizeFields:
@@ -137,7 +147,7 @@ def wrong_ones(sizes: SizeFields, programs: Sequence[Program]) -> list[Program]:
     if sizes.is_fixed or not programs:
         return []
     op = programs[0].op
-    data = _DataParts([program.op.size for program in programs], op.unit)
+    data = DataParts([program.op.size for program in programs], op.unit)
     right = np.ones(len(programs), bool)
     for (batch, number), fields in sizes.known.items():
         columns = columns_of(programs, batch, number)
@@ -149,41 +159,24 @@ def wrong_ones(sizes: SizeFields, programs: Sequence[Program]) -> list[Program]:
     return [programs[k] for k in np.flatnonzero(~right).tolist()]
 
 
-class _DataParts:
-    """Parts of data of several sizes, each path once."""
-
-    def __init__(self, sizes: Sequence[int], unit: int) -> None:
-        self.sizes, self.unit = np.array(sizes, np.int64), unit
-        self._pieces: dict[Path, Pieces] = {}
-        self._lengths: dict[Length, IntArray] = {}
-
-    def pieces(self, path: Path) -> Pieces:
-        """Return the parts of a path."""
-        if path not in self._pieces:
-            self._pieces[path] = Pieces(path, self.sizes.tolist(), self.unit)
-        return self._pieces[path]
-
-    def bytes_of(self, length: Length) -> IntArray:
-        """Return the bytes of a length, [sizes, 1]."""
-        if length not in self._lengths:
-            self._lengths[length] = bytes_of(length, self.sizes.tolist(), self.unit)[:, None]
-        return self._lengths[length]
-
-
-def last_switch(sizes: SizeFields) -> int:
-    """Return the most elements at which the second one of two lengths is the larger one; 0 where no
-    length is the larger one of two.
+def counts_at_switches(sizes: SizeFields) -> set[int]:
+    """Return counts that tell whether the larger one of two lengths is the right one: some up to
+    the last at which the second one is larger, and for each length that fits all samples as well
+    the first at which it is another one.
     """
     unit = sizes.samples[0].op.unit
-    counts = range(1, _MOST_SWITCHED + 1)
-    data = [count * unit for count in counts]
-    last = 0
+    data = DataParts([count * unit for count in range(1, _MOST_SWITCHED + 1)], unit)
+    found: set[int] = set()
     for length in {one for fields in sizes.known.values() for one in _lengths_of(fields)}:
         if length.others:
-            own = bytes_of(length._replace(is_aligned=False, others=()), data, unit)
-            both = sum(bytes_of(one, data, unit) for one in length.others) + length.more
-            last = max(last, int(np.flatnonzero(both > own).max(initial=-1)) + 1)
-    return last
+            second = sum(data.bytes_of(one) for one in length.others) + length.more
+            own = data.bytes_of(length._replace(is_aligned=False, others=()))
+            last = int(np.flatnonzero(second > own).max(initial=-1)) + 1
+            found |= {*range(1, last + 1, _SPARSE), last} - {0}
+            for rival in sizes.rivals.get(length, ()):
+                differs = np.flatnonzero(data.bytes_of(rival) != data.bytes_of(length))
+                found |= {int(at) + 1 for at in differs[:1]}
+    return found
 
 
 def _lengths_of(fields: Fields) -> Iterator[Length]:
@@ -194,7 +187,7 @@ def _lengths_of(fields: Fields) -> Iterator[Length]:
             yield side.slots.stride
 
 
-def _predicted(fields: Fields, side: str, data: _DataParts) -> IntArray:
+def _predicted(fields: Fields, side: str, data: DataParts) -> IntArray:
     """Return the offsets of one side by its formulas, [sizes, ranks]."""
     assert fields.layout is not None
     form = fields.layout.src if side == "src" else fields.layout.dst
@@ -204,16 +197,15 @@ def _predicted(fields: Fields, side: str, data: _DataParts) -> IntArray:
         return np.broadcast_to(many, shape)
     found = np.zeros(shape, np.int64)
     for times, length in form.slots.base:
-        found += times * data.bytes_of(length)
+        found += times * data.bytes_of(length)[:, None]
     if form.slots.stride is not None:
-        found += many * data.bytes_of(form.slots.stride)
+        found += many * data.bytes_of(form.slots.stride)[:, None]
     part = tuple(np.array(_rows(side, fields.numbers)).T)
     begins = data.pieces(form.path).begins(form.origin)[(slice(None), *part)]
-    found += begins if part else begins[:, None]
-    return found
+    return found + begins.reshape(len(begins), -1)
 
 
-def _predicted_size(fields: Fields, data: _DataParts) -> IntArray:
+def _predicted_size(fields: Fields, data: DataParts) -> IntArray:
     """Return the sizes by their formulas, [sizes, ranks]."""
     assert fields.layout is not None
     path, count = fields.layout.size.path, fields.numbers["size"]
@@ -347,7 +339,7 @@ class _LayoutSearch:
                 if found is None:
                     return SizeFields(self._samples, {}, self._described(one))
                 known[one.at[0]] = found
-        return SizeFields(self._samples, known)
+        return SizeFields(self._samples, known, rivals=self._lengths.rivals)
 
     def _by_batch(self, step: _MovingStep) -> Iterator[tuple[_MovingStep, Fields | None]]:
         """Yield the step of every batch with its fields, of one layout where there is one."""
@@ -425,14 +417,14 @@ class _LayoutSearch:
     ) -> _Side | None:
         """Return a side that is at given parts, from some slots and origin."""
         memory, column = self._memories[step.memories[side]], step.columns[side]
+        parts = (slice(None), *np.array(rows).T)
+        every = (pieces.begins(origin)[parts] for origin in range(pieces.origins))
+        begins = [begin.reshape(len(begin), -1) for begin in every]
         for slots in memory.slots:
-            for origin in range(pieces.origins):
-                found = [
-                    memory.many(slots, offset - pieces.column(pieces.begins(origin), part))
-                    for part, offset in zip(rows, column.T, strict=True)
-                ]
-                if all(many is not None for many in found):
-                    numbers = {f"{side}_many": np.array(found, np.int64)} | _indexed(side, rows)
+            for origin, begin in enumerate(begins):
+                many = memory.many(slots, column - begin)
+                if many is not None:
+                    numbers = {f"{side}_many": many} | _indexed(side, rows)
                     return SideForm(slots, pieces.path, origin), numbers
         return None
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from string import Template
+from textwrap import wrap
 
 WIDTH = 120
 """Columns of a line."""
@@ -46,13 +47,15 @@ class CppLines:
                 del self._lines[at]
 
     def set(self, name: str, value: str) -> None:
-        """Add an assignment, on two lines where it is too long for one."""
+        """Add an assignment, on several lines where it is too long for one."""
         line = f"{name} = {value}"
         if len(_INDENT) * self._depth + len(line) <= WIDTH:
             self.add(line)
         else:
             self.add(f"{name} =")
-            self.add(f"{_INDENT}{value}")
+            width = WIDTH - len(_INDENT) * (self._depth + 1)
+            for line in wrap(value, width, break_long_words=False, break_on_hyphens=False):
+                self.add(f"{_INDENT}{line}")
 
     def checked(self, call: str, arguments: Sequence[str]) -> None:
         """Add CHK_RET(call(arguments)), on several lines where it is long."""

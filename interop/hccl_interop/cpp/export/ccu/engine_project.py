@@ -216,7 +216,7 @@ class EngineProjectWriter(ProjectWriter):
     def _engine_words(self) -> KernelWords:
         memories = {buffer: Home(name) for buffer, name in self._memories.items()}
         planes = {plane.title: plane.name for _, plane in self._dies.arrays}
-        return KernelWords(memories, planes, (), 0, 0, 0)
+        return KernelWords(memories, planes, {}, 0, 0, 0)
 
     def _kernel(self) -> str:
         writer = EngineWriter(self._fitter, self._engine_words())
@@ -309,7 +309,7 @@ class EngineProjectWriter(ProjectWriter):
             {zone.buffer: zone.memory for zone in self._zones}
             | {name: Home(owner) for name, owner in USER.items()},
             {},
-            (),
+            {},
             0,
             0,
             0,
