@@ -50,19 +50,25 @@ MORE: dict[str, tuple[Text, ...]] = {
     "selection": (
         *(f"is {than} {{value}}" for than in ("more than", "at most", "at least", "less than")),
         *("bytes", "devices", "servers", "superpods"),
+        "{name} needs {fact}, it is {actual}",
     ),
     "verifier": (
         ("{count} error", "{count} errors"),
         ("{count} warning", "{count} warnings"),
         ("{count} hint", "{count} hints"),
     ),
-    "trace": ("busy", "waits", "idle", "finding", "transfer", "copy", "stuck"),
+    "trace": (
+        *("!{number} error: {name}", "!{number} warning: {name}"),
+        *("busy", "waits", "idle", "finding", "transfer", "copy", "stuck"),
+        *(kind + " {us} us" for kind in ("copy", "transfer", "compute")),
+    ),
     "cli": (
         "Usage: {command}",
         "Commands",
         "{heading}:",
         "hardware",
         "here",
+        *("ok", "no", "there"),
         "required",
         "default: {value}",
         "Invalid value for {option}: {why}",
