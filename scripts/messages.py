@@ -52,6 +52,8 @@ MORE: dict[str, tuple[Text, ...]] = {
         *("bytes", "devices", "servers", "superpods"),
         "{name} needs {fact}, it is {actual}",
     ),
+    "clocks": ("α is an engineering choice: 10 µs",),
+    "topology": ("{servers} server x {devices} devices", "{servers} servers x {devices} device"),
     "verifier": (
         ("{count} error", "{count} errors"),
         ("{count} warning", "{count} warnings"),
@@ -109,7 +111,8 @@ their texts or the first, and constants of words.
 """
 
 CODE = re.compile(
-    r"^\s*//|^ +return |^ *(const|constexpr|void\*|u?int\d+_t|extern|if \() ?|&& | != | = \d+$|;$|^}} "
+    r"^\s*//|^ +return |^ *(const|constexpr|void\*|u?int\d+_t|extern|if \() ?"
+    r"|&& | != | = \d+$|;$|^}} "
 )
 """Texts that are lines of C++ and of protobuf, as exports write them."""
 

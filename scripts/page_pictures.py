@@ -104,6 +104,8 @@ def shoot_widths(driver: Chrome, pages: list[Path], theme: str) -> None:
             driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
             page = OpenPage.of(driver, path)
             page.keys("\ue014")
+            if page.state()["place"] == 1:  # the end of the only step
+                page.keys("\ue012")
             page.settle()
             with Image.open(io.BytesIO(driver.get_screenshot_as_png())) as picture:
                 image = picture.convert("RGB").resize((shown, tall), Image.Resampling.LANCZOS)
