@@ -22,8 +22,8 @@ from tests.test_links import links_in, parse, resolved, text_of
 
 PAGES = [page for page in ALL_PAGES if page.endswith(".zh.md")]
 
-NUMBER = re.compile(r"(\d+(?: \d{3})*(?:\.\d+)?)\s*(million|[万亿])?")
-TIMES = {"": 1, "million": 1_000_000, "万": 10_000, "亿": 100_000_000}
+NUMBER = re.compile(r"(\d+(?: \d{3})*(?:\.\d+)?)\s*(million|billion|[万亿])?")
+TIMES = {"": 1, "million": 1_000_000, "billion": 1_000_000_000, "万": 10_000, "亿": 100_000_000}
 
 
 @dataclass(frozen=True)

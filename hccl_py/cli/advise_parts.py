@@ -223,7 +223,7 @@ class Adviser:
 
     def _slow(self) -> AdvicePart:
         lines, value = [], []
-        for what, text in self._what_if():
+        for what, text, lost in self._what_if():
             try:
                 us = self._timed(text)
             except ParameterError:
@@ -232,24 +232,31 @@ class Adviser:
             much = f"{self.accuracy.number(times, 3)} times as long"
             lines.append(f"{what} (--slow {text}): {self.accuracy.time(us)}, {much}")
             value.append({"slow": text, "time_us": us, "times_longer": times})
+            if lost:
+                lines.append(f"the same link lost: no end, since {lost} bytes go over it")
+                value[-1]["bytes_if_lost"] = lost
         return AdvicePart("if slow", lines, "what_if", value)
 
-    def _what_if(self) -> Iterator[tuple[str, str]]:
-        """Yield a straggler, and the busiest link of its rank inside and between servers."""
+    def _what_if(self) -> Iterator[tuple[str, str, int]]:
+        """Yield a straggler, and the busiest link of its rank inside and between servers, with the
+        bytes that go over that link.
+        """
         program, topology = self.plan.program, self.request.topology
         if topology.size < 2:
             return
         rank = topology.size // 2
-        yield "a rank twice as slow", f"rank={rank}:{SLOW_RANK}"
+        yield "a rank twice as slow", f"rank={rank}:{SLOW_RANK}", 0
         ends = program.transports
         sent = carried(program)
-        own = np.flatnonzero((ends.rank == rank) & (sent + sent[ends.far] > 0))
+        both = sent + sent[ends.far]
+        own = np.flatnonzero((ends.rank == rank) & (both > 0))
         hosts = topology.host[ends.peer[own]] == topology.host[rank]
         for what, at in (("in a server", own[hosts]), ("between servers", own[~hosts])):
             if len(at):
-                peer = int(ends.peer[at[np.argmax((sent + sent[ends.far])[at])]])
+                peer = int(ends.peer[at[np.argmax(both[at])]])
+                over = int(both[at[ends.peer[at] == peer]].sum())
                 pair = "-".join(map(str, sorted((rank, peer))))
-                yield f"a link {what} at a tenth of its rate", f"link={pair}:{SLOW_LINK}"
+                yield f"a link {what} at a tenth of its rate", f"link={pair}:{SLOW_LINK}", over
 
     def _trust(self) -> AdvicePart:
         shared = "flows share only the busiest link; `simulate --network contended` lets all share"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hccl_py.cli.accuracy import TimeAccuracy
-from hccl_py.cli.output import Bar
+from hccl_py.cli.output import Bar, counted
 from hccl_py.communicator.planning import Plan
 from hccl_py.plugins.discovery import installed_executors
 from hccl_py.selection.select import is_of_other_devices
@@ -90,9 +90,10 @@ class Alternatives:
         """Return a line for each of the best, and one on the candidates."""
         shown = self.found[:_SHOWN]
         shown += [one for one in self.found[_SHOWN:] if one.setting][:1]
-        count = len({row.candidate.name for row in self.comparison.rows})
+        names = {row.candidate.name for row in self.comparison.rows}
+        candidates = counted(len(names), "candidate")
         left = len({one.candidate.name for one in self.comparison.left_out})
-        timed = f"{count} candidates timed, {left} left out: `hccl-py compare` shows them"
+        timed = f"{candidates} timed, {left} left out: `hccl-py compare` shows them"
         lines = [self._line(one) for one in shown]
         return (lines or ["nothing that was timed is faster"]) + [timed]
 

@@ -32,6 +32,7 @@ _JOINT = 4
 _NUMBER = re.compile(r"[\d., ]*\d")
 _BRACKETS = re.compile(r"(.+?) \(([^()]+)\)(; |: |, | and | or | |\.|)(.*)")
 _BEHIND = re.compile(r"(\{\w+\}) ([A-Z].*)", re.DOTALL)
+_PLURAL = re.compile(r"s\b")
 _QUOTES = ("'", '"', "`")
 _ENDS = ("。", "：", "；", "，")
 
@@ -70,8 +71,12 @@ class Message(NamedTuple):
         return self.texts[-2].endswith(": ") and self.texts[-1] in ("", ".")
 
     def values(self, text: str) -> list[str] | None:
-        """Return the values with which this message makes a text; None where it cannot."""
+        """Return the values with which this message makes a text; None where it cannot. A text may
+        begin with a capital where its message has a small letter.
+        """
         first, *middle, last = self.texts
+        if not text.startswith(first):
+            text = text[:1].lower() + text[1:]
         at, end = len(first), len(text) - len(last)
         if at > end or not text.startswith(first) or not text.endswith(last):
             return None
@@ -83,10 +88,11 @@ class Message(NamedTuple):
             found.append(text[at:begin])
             at = begin + len(literal)
         found.append(text[at:end])
-        head = self.texts[0] + found[0]
+        head = (self.texts[0] + found[0]).strip(" ")
         if self.texts[1].startswith(" ") and (not head or head.endswith(":")):
             return None  # a part that follows another one
-        if any(map(_is_glued, self.texts, found)) or any(map(_is_glued, found, self.texts[1:])):
+        behind = [_PLURAL.sub("", literal) for literal in self.texts[1:]]
+        if any(map(_is_glued, self.texts, found)) or any(map(_is_glued, found, behind)):
             return None
         return None if self.is_counted and not _NUMBER.fullmatch(found[0]) else found
 
@@ -124,7 +130,9 @@ class Translator:
             else:
                 self._whole[found.texts[0]] = pieces(said)[0][0]
         self._filled.sort(key=lambda found: -found.weight)
-        self._needles = [max(found.texts, key=len) for found in self._filled]
+        self._needles = [
+            max(found.texts[0][1:], *found.texts[1:], key=len) for found in self._filled
+        ]
         self._known: dict[str, Reading] = {}
 
     def translated(self, text: str) -> str:

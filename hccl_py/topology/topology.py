@@ -343,6 +343,8 @@ class Topology:
             each = ", ".join(map(str, self.servers))
             return f"{self.product.title}, {pods}servers of {each} devices"
         noun = "module" if self.product.modules > 1 else "server"
-        servers = f"{len(self.servers)} {noun}{'s' if len(self.servers) > 1 else ''}"
-        devices = f"{self.servers[0]} device{'s' if self.servers[0] > 1 else ''}"
+        count = len(self.servers)
+        servers = f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+        count = self.servers[0]
+        devices = f"{count} device" if count == 1 else f"{count} devices"
         return f"{self.product.title}, {pods}{servers} x {devices}"

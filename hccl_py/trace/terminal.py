@@ -80,5 +80,5 @@ def _headline(scene: Scene, rank: int, bars: IntArray) -> Text:
     """Return the number of the rank's tasks by kind."""
     kinds = Counter(scene.bars.kind[bars].tolist())
     counts = ", ".join(f"{n} {TaskKind(kind).spelling}" for kind, n in kinds.most_common())
-    text = Text.assemble((f"rank {rank}", "bold"), f": {len(bars)} tasks")
+    text = Text.assemble((f"rank {rank}", "bold"), f": {len(bars)} task{'s' * (len(bars) != 1)}")
     return text.append(f": {counts}") if counts else text

@@ -59,6 +59,16 @@ def test_times_with_slow_parts_are_those_of_simulate(capsys: pytest.CaptureFixtu
         assert one["times_longer"] > 1
 
 
+def test_a_link_that_is_lost_is_said_with_the_bytes_that_go_over_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In a mesh of 4, each rank of a pair reads the other one's whole input."""
+    assert main(["advise", "all_gather", "--ranks", "4", "-b", "1M", "--jobs", "1"]) == 0
+    assert (
+        f"the same link lost: no end, since {2 << 18} bytes go over it" in capsys.readouterr().out
+    )
+
+
 def test_a_setting_gets_its_time(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -233,16 +233,17 @@ class Wakeups:
         """Raise PeerLostError if a peer has ended or closed before it has done this call."""
         for rank, header in enumerate(self.headers):
             if header.words[CLOSED]:
-                self._check_done(rank, " has closed its communicator")
+                self._check_done(rank, f"Rank {rank} has closed its communicator")
             elif rank in self._ended:
-                self._check_done(rank, "'s process has ended")
+                self._check_done(rank, f"Rank {rank}'s process has ended")
 
     def _check_done(self, rank: int, what: str) -> None:
         words = self.headers[rank].words
         if words[DONE] < self.number:
-            when = "in" if words[CALL] == self.number else "before"
             raise PeerLostError(
-                f"Rank {rank}{what} {when} call {self.number}, which rank {self.rank} is in.",
+                f"{what} in call {self.number}, which rank {self.rank} is in."
+                if words[CALL] == self.number
+                else f"{what} before call {self.number}, which rank {self.rank} is in.",
                 "Its own output says why. Start the job anew.",
             )
 

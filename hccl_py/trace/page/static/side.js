@@ -142,9 +142,9 @@ export class Side {
         {},
         h('th', { scope: 'row' }, go),
         some.map((phase, k) => {
-          const number = phase ? phase.stop - phase.first : 0;
+          const count = phase ? phase.stop - phase.first : 0;
           const time = formatTime(lasts[k]);
-          return h('td', {}, some.length > 1 ? time : t('steps_lasting', { number, time }));
+          return h('td', {}, some.length > 1 ? time : t('steps_lasting', { count, time }));
         }),
         some.length > 1 && difference(...lasts),
       );

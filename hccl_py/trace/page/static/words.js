@@ -13,7 +13,8 @@ export function switchLanguage() {
   words = words === CHINESE ? ENGLISH : CHINESE;
 }
 
-/** The word for a key, with its {names} filled in. */
+/** The word for a key, with its {names} filled in; `one|many` by its count. */
 export function t(key, values = {}) {
-  return words[key].replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
+  const [one, many = one] = words[key].split('|');
+  return (String(values.count) === '1' ? one : many).replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
 }

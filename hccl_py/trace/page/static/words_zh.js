@@ -175,7 +175,7 @@ export const CHINESE = {
   transfers: '传输',
   rank_sends: '每个 rank 发送',
   the_whole: '整体',
-  steps_lasting: '{number} 步，{time}',
+  steps_lasting: '{count} 步，{time}',
   busiest_links: '最忙的链路',
   how_to_read: '图例',
   sends: '发送',
