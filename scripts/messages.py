@@ -114,7 +114,7 @@ their texts or the first, and constants of words.
 
 CODE = re.compile(
     r"^\s*//|^ +return |^ *(const|constexpr|void\*|u?int\d+_t|extern|if \() ?"
-    r"|&& | != | = \d+$|;$|^}} "
+    r"|&& | != | = \d+$|;$|^}} |^k\{"
 )
 """Texts that are lines of C++ and of protobuf, as exports write them."""
 

@@ -35,7 +35,7 @@ def watched(progress: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     finally:
-        watch.ended = True  # whatever is raised in the lines below
+        watch.ended = True  # an error raised in the lines below finds it so
         watcher.remove(watch)
         if watch.is_asked():
             _take_back(watch.thread)
@@ -69,7 +69,7 @@ class _Watch:
                 _raise_in(self.thread, NoProgressError)
 
     def is_asked(self) -> bool:
-        """Whether an error has been asked for. An ended block is asked for none after this."""
+        """Tell if an error has been asked for. An ended block is asked for none after this."""
         with self._looking:
             return self._asked
 
