@@ -19,15 +19,13 @@ from pathlib import Path
 from typing import IO
 
 from hccl_interop.cpp.build import Built, cores
+from hccl_interop.cpp.networks import networks_of, options_of
 from hccl_interop.cpp.project import CppProject
 from hccl_py.call.expansion import ExpansionMode
 from hccl_py.call.op_param import OpParam
 from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
-
-_UB_CTP, _HCCS, _ROCE = 4, 0, 1
-"""Numbers of CommProtocol."""
 
 _WORK_REQUEST = 256 << 20
 """Bytes of one work request over UB; HCCL splits longer transfers."""
@@ -148,16 +146,9 @@ def run_recorder(
         "most_moved": _WORK_REQUEST if topology.product.device == "950" else 0,
         "server": " ".join(map(str, topology.server.tolist())),
         "device_id": " ".join(map(str, topology.device_id.tolist())),
-        "protocol": " ".join(map(str, _protocols(topology))),
+        **options_of(networks_of(topology)),
     }
     _run(built.recorder, options, project, out)
-
-
-def _protocols(topology: Topology) -> tuple[int, int]:
-    """Return the protocols of layers 0 and 1."""
-    if topology.product.device == "950":
-        return _UB_CTP, _UB_CTP
-    return _HCCS, _ROCE if topology.has_rdma else _HCCS
 
 
 def _run(recorder: Path, options: Mapping[str, object], project: CppProject, out: Path) -> None:

@@ -47,12 +47,13 @@ _MOST_PRINTED = 1 << 14
 
 @dataclass(frozen=True)
 class ChannelTrace:
-    """A channel as its rank acquired it; `shown` has a bit for each part of memory that the peer
-    may access.
+    """A channel as its rank acquired it: on a layer, of whose networks `network` is one (networks.py);
+    `shown` has a bit for each part of memory that the peer may access.
     """
 
     peer: int
     layer: int
+    network: int
     notifies: int
     shown: int
     stack: int
@@ -211,8 +212,7 @@ def _take(
             numbers = np.concatenate([numbers, np.zeros(own + 1, np.int32)])
         numbers[own] = stacks.setdefault(rest[1], len(stacks))
     elif kind == "C":
-        peer, layer, notifies, shown = map(int, rest[:4])
-        trace.channels.append(ChannelTrace(peer, layer, notifies, shown, stack(rest[4])))
+        trace.channels.append(ChannelTrace(*map(int, rest[:5]), stack(rest[5])))
     elif kind == "N":
         trace.threads.append((int(rest[0]), stack(rest[1])))
     elif kind == "E":

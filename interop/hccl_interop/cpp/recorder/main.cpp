@@ -47,7 +47,10 @@ const NumberOption kNumbers[] = {
     {"cpu_seconds", &Options::cpu_seconds}, {"wall_seconds", &Options::wall_seconds},
 };
 const ListOption kLists[] = {
-    {"server", &Options::server}, {"device_id", &Options::device_id}, {"protocol", &Options::protocol},
+    {"server", &Options::server}, {"device_id", &Options::device_id}, {"network_layer", &Options::network_layer},
+    {"network_clos", &Options::network_clos}, {"network_dies", &Options::network_dies},
+    {"network_width", &Options::network_width}, {"network_protocol", &Options::network_protocol},
+    {"network_group", &Options::network_group},
 };
 
 void read_list(const char* text, std::vector<uint32_t>& found)
