@@ -3,8 +3,9 @@
     layer 0    the mesh of a server, or of a board of UBX; of UBX, the Clos network of a server, too
     layer 1    the Clos network of all servers, and of a lone one beside its mesh
 
-A network has a die of an Ascend 950 for itself: a mesh die 0, a Clos network die 1. Where the links
-of a mesh lie on both dies, that of two devices lies on the same die at both.
+A mesh has die 0 of an Ascend 950, the Clos network of layer 1 has die 1. Of UBX both networks of
+layer 0 have die 0, since HCCL's all_to_all uses both in one kernel there. Where the links of a mesh
+lie on both dies, that of two devices lies on the same die at both.
 
 Source: hicann/hccl @09300b7, `op_common/topo/topo_host.cc:577-1165`. Which link lies on which die is
 not published: the numbers of links of each die are HCCL's, the choice among the links is not.
@@ -25,7 +26,7 @@ _UB_CTP, _HCCS, _ROCE = 4, 0, 1
 """Numbers of CommProtocol."""
 
 _PORT = 4
-"""Links of the mesh that a port to the Clos network of layer 1 is as wide as, in a contest's cluster."""
+"""A port to the Clos network of layer 1 is as wide as so many links of the mesh, as in a contest."""
 
 Dies = Literal["die 0", "die 1", "regular", "irregular"]
 _DIES: tuple[Dies, ...] = ("die 0", "die 1", "regular", "irregular")
@@ -57,7 +58,7 @@ def networks_of(topology: Topology) -> tuple[CppNetwork, ...]:
     has_two = not bus.ubx and bus.dies != "one"
     found = [CppNetwork(0, False, bus.dies if has_two else "die 0", 1, near, boards)]
     if bus.ubx:
-        found.append(CppNetwork(0, True, "die 1", bus.clos_ports[0], near, topology.server))
+        found.append(CppNetwork(0, True, "die 0", bus.clos_ports[0], near, topology.server))
     if len(topology.servers) > 1 or bus.lone_clos:
         everywhere = np.zeros(topology.size, np.int64)
         found.append(CppNetwork(1, True, "die 1", _PORT, far, everywhere))

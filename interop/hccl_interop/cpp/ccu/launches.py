@@ -317,20 +317,24 @@ class KernelRun:
         reads = line.operation.startswith("read")
         owners = (self.rank, peer) if reads else (peer, self.rank)
         to, source = (
-            self._extent(what, line.operands[at : at + 2], owner, size, shift)
+            self._extent(line, what, at, owner, size, shift)
             for what, at, owner in (("the destination", 6, owners[0]), ("the source", 8, owners[1]))
         )
         reduction = (-1, -1) if dtype == _NONE else (dtype, op)
         return [_Piece(KINDS[line.operation], channel if over else -1, to, source, size, reduction)]
 
     def _extent(
-        self, what: str, registers: tuple[int, ...], owner: int, size: int, shift: LoopShift
+        self, line: ListedLine, what: str, place: int, owner: int, size: int, shift: LoopShift
     ) -> Extent:
-        at, token = registers
+        """Return the memory of a side, whose operands begin at `place`."""
+        at, token = line.operands[place : place + 2]
         if at >> 48 == _BUFFER_SORT:
             return self._buffer(at, size, shift)
         side = Side(self.value(at) + shift.address, self.value(token))
-        return self.shared.memory.extent(what, side, owner)
+        found = self.shared.memory.extent(what, side, owner)
+        if fault := self.shared.memory.fault_of_token(what, side, owner):
+            self._complain("WRONG_TOKEN", line, f"{_spoken(line)}: {fault}")
+        return found
 
     def _buffer(self, handle: int, size: int, shift: LoopShift) -> Extent:
         number = (handle & _NUMBER) + shift.buffer

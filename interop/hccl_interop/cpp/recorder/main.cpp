@@ -25,6 +25,10 @@ struct NumberOption {
     const char* key;
     uint32_t Options::*value;
 };
+struct AmountOption {
+    const char* key;
+    std::vector<uint64_t> Options::*value;
+};
 struct ListOption {
     const char* key;
     std::vector<uint32_t> Options::*value;
@@ -53,11 +57,17 @@ const ListOption kLists[] = {
     {"network_group", &Options::network_group},
 };
 
-void read_list(const char* text, std::vector<uint32_t>& found)
+const AmountOption kAmounts[] = {
+    {"sends", &Options::sends}, {"send_displs", &Options::send_displs},
+    {"receives", &Options::receives}, {"receive_displs", &Options::receive_displs},
+};
+
+template <typename Number>
+void read_list(const char* text, std::vector<Number>& found)
 {
     char* end = nullptr;
     for (unsigned long number = strtoul(text, &end, 10); end != text; number = strtoul(text, &end, 10)) {
-        found.push_back(uint32_t(number));
+        found.push_back(Number(number));
         text = end;
     }
 }
@@ -81,6 +91,12 @@ bool set_option(const char* key, const char* value)
     for (const NumberOption& option : kNumbers) {
         if (strcmp(option.key, key) == 0) {
             options.*option.value = uint32_t(strtoul(value, nullptr, 10));
+            return true;
+        }
+    }
+    for (const AmountOption& option : kAmounts) {
+        if (strcmp(option.key, key) == 0) {
+            read_list(value, options.*option.value);
             return true;
         }
     }

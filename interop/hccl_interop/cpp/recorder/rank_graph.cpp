@@ -12,6 +12,7 @@ namespace {
 
 enum Dies { kDie0, kDie1, kRegular, kIrregular };
 
+constexpr uint32_t kPortByte = 5, kSharedPort = 127;  // as HCCL reads the port in an address, channel.cc:27
 constexpr uint32_t kDieBit = 1U << 23;  // of the number of an endpoint: network, die and rank
 
 uint32_t layers()
@@ -112,8 +113,10 @@ HcclResult answer(std::vector<uint32_t> values, uint32_t** list, uint32_t* count
 void set_endpoint(EndpointDesc& end, uint32_t network, int die, uint32_t rank)
 {
     end.protocol = static_cast<CommProtocol>(state.options.network_protocol[network]);
+    memset(&end.commAddr, 0, sizeof end.commAddr);
     end.commAddr.type = COMM_ADDR_TYPE_ID;
     end.commAddr.id = network << 24 | (die ? kDieBit : 0) | rank;
+    end.commAddr.eid[kPortByte] = state.options.network_clos[network] ? kSharedPort : 0;
     end.loc.locType = ENDPOINT_LOC_TYPE_DEVICE;
     end.loc.device.devPhyId = state.options.device_id[rank];
     end.loc.device.superDevId = rank;

@@ -40,6 +40,11 @@ struct Options {
     uint64_t most_moved = 0;  // bytes of one work request over a channel; 0 for no limit
     std::vector<uint32_t> server;  // by rank
     std::vector<uint32_t> device_id;
+    // Ops whose amounts differ by rank, in elements: a number for each rank, or for each pair of ranks.
+    std::vector<uint64_t> sends;
+    std::vector<uint64_t> send_displs;
+    std::vector<uint64_t> receives;
+    std::vector<uint64_t> receive_displs;
     // Networks: each joins the ranks that are in one group of it.
     std::vector<uint32_t> network_layer;
     std::vector<uint32_t> network_clos;  // 0: a mesh
