@@ -71,7 +71,7 @@ def _program(document: object) -> Program:
         engine=file.engine,
         counts_posts=file.notifies == "counting",
         alternating=alternating_from(file.alternating or [], memory.names, "alternating"),
-        stream_names=_names("stream_names", file.stream_names, MAX_NUMBER, "Streams"),
+        stream_names=_names("stream_names", file.stream_names or [], MAX_NUMBER, "Streams"),
     )
 
 

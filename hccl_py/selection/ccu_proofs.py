@@ -31,6 +31,6 @@ def proof_of_ccu(executor: str) -> list[str]:
     errors = f"the verifier finds {', '.join(row['errors'])}" if row["errors"] else "verified"
     return [
         f"same (source): {', '.join(row['kernels'])}",
-        f"HCCL's own host code and kernels, recorded at {row['ranks']} ranks ({row['cluster']}) and "
-        f"{row['size'] >> 10} KiB, {errors}; {_recorded()['source']}",
+        f"HCCL's own host code and kernels, recorded at {row['ranks']} ranks ({row['cluster']}) "
+        f"and {row['size'] >> 10} KiB, {errors}; {_recorded()['source']}",
     ]

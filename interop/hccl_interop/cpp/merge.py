@@ -61,8 +61,8 @@ _MESH, _CLOS = PLANES.index("level0"), PLANES.index("level1")
 
 @dataclass(frozen=True)
 class Meeting:
-    """Both ends of every channel, [meetings, 2] each: rank, network, the channel's number at its rank
-    (-1: that rank never acquires it), notifies and what the end shows.
+    """Both ends of every channel, [meetings, 2] each: rank, network, the channel's number at its
+    rank (-1: that rank never acquires it), notifies and what the end shows.
     """
 
     rank: IntArray

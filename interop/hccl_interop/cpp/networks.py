@@ -7,8 +7,8 @@ A mesh has die 0 of an Ascend 950, the Clos network of layer 1 has die 1. Of UBX
 layer 0 have die 0, since HCCL's all_to_all uses both in one kernel there. Where the links of a mesh
 lie on both dies, that of two devices lies on the same die at both.
 
-Source: hicann/hccl @09300b7, `op_common/topo/topo_host.cc:577-1165`. Which link lies on which die is
-not published: the numbers of links of each die are HCCL's, the choice among the links is not.
+Source: hicann/hccl @09300b7, `op_common/topo/topo_host.cc:577-1165`. Which link lies on which die
+is not published: the numbers of links of each die are HCCL's, the choice among the links is not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UB_CTP, _HCCS, _ROCE = 4, 0, 1
 """Numbers of CommProtocol."""
 
 _PORT = 4
-"""A port to the Clos network of layer 1 is as wide as so many links of the mesh, as in a contest."""
+"""Links of the mesh as wide as a port to the Clos network of layer 1, in a contest's cluster."""
 
 Dies = Literal["die 0", "die 1", "regular", "irregular"]
 _DIES: tuple[Dies, ...] = ("die 0", "die 1", "regular", "irregular")

@@ -47,8 +47,8 @@ _MOST_PRINTED = 1 << 14
 
 @dataclass(frozen=True)
 class ChannelTrace:
-    """A channel as its rank acquired it; `shown` has a bit for each part of memory that the peer may
-    access. `network` is one of the layer's, by its number among all (networks.py).
+    """A channel as its rank acquired it; `shown` has a bit for each part of memory that the peer
+    may access. `network` is one of the layer's, by its number among all (networks.py).
     """
 
     peer: int
