@@ -212,7 +212,9 @@ def _take(
             numbers = np.concatenate([numbers, np.zeros(own + 1, np.int32)])
         numbers[own] = stacks.setdefault(rest[1], len(stacks))
     elif kind == "C":
-        trace.channels.append(ChannelTrace(*map(int, rest[:5]), stack(rest[5])))
+        peer, layer, network, notifies, shown = map(int, rest[:5])
+        found = ChannelTrace(peer, layer, network, notifies, shown, stack(rest[5]))
+        trace.channels.append(found)
     elif kind == "N":
         trace.threads.append((int(rest[0]), stack(rest[1])))
     elif kind == "E":

@@ -247,11 +247,12 @@ class KernelRun:
         else:
             for bit in _bits(operands[1]):
                 self.tasks.wait(stream, self._tag(operands[0], bit), BIT, origin)
-                keys.append(("tag", self.rank, self.listing.die, operands[0], bit))
+                keys.append(("tag", self.rank, operands[0], bit))
         return tuple(keys)
 
     def _tag(self, tag: int, bit: int) -> int:
-        return self.shared.names.number(f"die {self.listing.die}, tag {tag} bit {bit}")
+        """Return the stream of a tag's bit: kernels of both dies have the same tags."""
+        return self.shared.names.number(f"tag {tag} bit {bit}")
 
     def _record_event(self, line: ListedLine, stream: int, shift: LoopShift) -> None:
         event, clock = self._event(line.operands[0], shift), self.order.step()
@@ -263,7 +264,7 @@ class KernelRun:
         tag, clock = line.operands[0], self.order.step()
         for bit in _bits(line.operands[1]):
             self.tasks.post(stream, self._tag(tag, bit), BIT, self._origin(line))
-            self.shared.set_bit(("tag", self.rank, self.listing.die, tag, bit), clock)
+            self.shared.set_bit(("tag", self.rank, tag, bit), clock)
 
     def _record_notify(self, line: ListedLine, stream: int) -> None:
         channel, notify, mask = line.operands[:3]
