@@ -55,8 +55,8 @@ def networks_of(topology: Topology) -> tuple[CppNetwork, ...]:
     if bus.ubx:
         columns = int(topology.device_id.max()) // product.row + 1
         boards = topology.server * columns + topology.device_id // product.row
-    has_two = not bus.ubx and bus.dies != "one"
-    found = [CppNetwork(0, False, bus.dies if has_two else "die 0", 1, near, boards)]
+    dies: Dies = "die 0" if bus.ubx or bus.dies == "one" else bus.dies
+    found = [CppNetwork(0, False, dies, 1, near, boards)]
     if bus.ubx:
         found.append(CppNetwork(0, True, "die 0", bus.clos_ports[0], near, topology.server))
     if len(topology.servers) > 1 or bus.lone_clos:

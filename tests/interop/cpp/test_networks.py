@@ -8,8 +8,8 @@ from hccl_py.call.config import Config
 from hccl_py.topology.topology import Topology
 
 
-def topology(name: str, **numbers: int) -> Topology:
-    return ClusterSpec(name, **numbers).build(Config())
+def topology(name: str, servers: int | None = None, devices: int | None = None) -> Topology:
+    return ClusterSpec(name, servers=servers, devices=devices).build(Config())
 
 
 @pytest.mark.parametrize(
