@@ -1,6 +1,4 @@
-"""Random edits of projects for the CCU, of their code and of the folder: whatever they do, each gives
-a verdict or a sentence.
-"""
+"""Random edits of projects for the CCU, of code and folders: each gives a verdict or a sentence."""
 
 import random
 import re

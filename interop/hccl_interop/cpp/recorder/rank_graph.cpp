@@ -64,13 +64,16 @@ bool find_network(uint32_t layer, uint32_t instance, uint32_t& network)
     return true;
 }
 
-// The die of the link between two devices, at either end. Of an odd number of links to others, the dies have nearly the
-// same number by kRegular, and by kIrregular one die has one.
+// The die of the link between two devices, at either end. By kRegular links between two halves of the devices are those
+// of die 1, so that of an odd number of links the dies have nearly the same number; by kIrregular die 1 has one.
 int die_of(uint32_t network, uint32_t rank, uint32_t peer)
 {
-    uint32_t dies = state.options.network_dies[network];
+    uint32_t dies = state.options.network_dies[network], half = 1;
     uint32_t apart = state.options.device_id[rank] ^ state.options.device_id[peer];
-    return dies == kRegular ? int(apart & 1) : dies == kIrregular ? apart == 1 : int(dies);
+    while (dies == kRegular && 2 * half < members_of(network).size()) {
+        half *= 2;
+    }
+    return dies == kRegular ? (apart & half) != 0 : dies == kIrregular ? apart == 1 : int(dies);
 }
 
 bool joins(uint32_t network, uint32_t rank, uint32_t peer)
