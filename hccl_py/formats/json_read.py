@@ -71,7 +71,7 @@ def _program(document: object) -> Program:
         engine=file.engine,
         counts_posts=file.notifies == "counting",
         alternating=alternating_from(file.alternating or [], memory.names, "alternating"),
-        stream_names=_names("stream_names", file.stream_names or [], MAX_NUMBER, "Streams"),
+        stream_names=_stream_names(file),
     )
 
 
@@ -93,12 +93,18 @@ def _notify_names(file: FileModel) -> tuple[str, ...]:
     """Return the names of the first notifies of every link; HCCL's by default."""
     if file.notify_names is None:
         return NOTIFY_NAMES
-    return _names("notify_names", file.notify_names, MAX_NAMES, "Notifies")
+    hint = "Notifies that have no name are called by their index."
+    return _names("notify_names", file.notify_names, MAX_NAMES, hint)
 
 
-def _names(key: str, names: Sequence[object], most: int, what: str) -> tuple[str, ...]:
+def _stream_names(file: FileModel) -> tuple[str, ...]:
+    """Return the names of the first streams; none by default."""
+    hint = "Streams that have no name are called by their index."
+    return _names("stream_names", file.stream_names or [], MAX_NUMBER, hint)
+
+
+def _names(key: str, names: Sequence[object], most: int, hint: str) -> tuple[str, ...]:
     if len(names) > most:
-        hint = f"{what} that have no name are called by their index."
         raise defect(key, f"at most {most} names", str(len(names)), hint)
     return tuple(a_text(at(key, k), name) for k, name in enumerate(names))
 
