@@ -115,22 +115,14 @@ def verdict(shop: CustomOp, case: Case) -> dict[str, Any]:
 
 def _found(recorded: Imported) -> dict[str, Any]:
     report = recorded.report(Options(repeat=2))
-    every = list(report.every())
-    errors = [one for one in every if one.severity is Severity.ERROR]
-    errors_and_hints = {
-        "errors": sorted({one.name for one in errors}),
-        "hints": sorted({one.name for one in every} - {one.name for one in errors}),
-    }
+    errors = [one for one in report.every() if one.severity is Severity.ERROR]
+    names = sorted({one.name for one in errors})
     if recorded.program is None:
         said = [*re.findall(r"^\[.*?\] \[\d+\](.*)", recorded.printed), errors[0].message]
-        return {
-            "kernels": [],
-            **errors_and_hints,
-            "refused": said[0].partition(" Called from")[0],
-        }
+        return {"kernels": [], "errors": names, "refused": said[0].partition(" Called from")[0]}
     kernels = {name for line in recorded.program.lines for name in KERNEL.findall(line)}
     tasks = len(recorded.program.tasks.kind)
-    return {"kernels": sorted(kernels), "tasks": tasks, **errors_and_hints}
+    return {"kernels": sorted(kernels), "tasks": tasks, "errors": names}
 
 
 def write_verdicts(folder: Path, file: Path, source: str, ops: Sequence[str] = OPS) -> None:

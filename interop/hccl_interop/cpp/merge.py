@@ -133,7 +133,7 @@ def merged(
             "only writes over RoCE are modelled.",
             "Let the other side write, or record for --topology ascend950.",
         ) from None
-    engines = {trace.engine for trace in ranks}
+    engines = {"ccu" if trace.launches else trace.engine for trace in ranks}
     engine = engines.pop() if len(engines) == 1 else ""
     names = traces.stream_names
     return replace(program, executor=name, rounds=calls, engine=engine, stream_names=names)

@@ -8,11 +8,11 @@ from hccl_interop.cpp import CustomOp, find_project
 from hccl_interop.cpp.build import Builder
 from scripts.oracle.ccu_kernels import Case, verdict
 
-FOLDER = os.environ.get("HCCL_PY_CCU_FOLDER", "")
+FOLDER = os.environ.get("ORACLE_CCU_FOLDER", "")
 MIB = 1 << 20
 
 
-@pytest.mark.skipif(not FOLDER, reason="HCCL_PY_CCU_FOLDER names no folder of `oracle build ccu`")
+@pytest.mark.skipif(not FOLDER, reason="ORACLE_CCU_FOLDER names no folder of `oracle build ccu`")
 @pytest.mark.parametrize(
     ("case", "kernels", "errors"),
     [
