@@ -61,7 +61,7 @@ OTHERS = {
     "ccu_kernel_reduce_scatter_omnipipe_mesh1d_mem2mem": "its LoopGroup runs 16 loops and is "
     "listed for one (:235)",
 }
-"""Why kernels are not recorded, by lines of HCCL at 09300b7."""
+"""Reasons for which kernels are not recorded, by lines of HCCL at 09300b7."""
 
 
 class Case(NamedTuple):
