@@ -199,6 +199,8 @@ class CustomOp:
             return [wanted]
         others = {*ENTRIES.values(), _RECEIVER} - {wanted}
         longer = [name for name in self.functions if name.startswith(wanted) and not exact]
+        if any(wanted in (f"{other}V", f"{other}VC") for other in others):  # HcclAllGatherVia
+            longer = [name for name in longer if _says_more(name, wanted)]
         nearer = [other for other in others if other.startswith(wanted)]
         return [name for name in longer if not any(_says_more(name, other) for other in nearer)]
 

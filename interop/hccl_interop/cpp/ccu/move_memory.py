@@ -83,7 +83,7 @@ class AddressSpace:
         return found
 
     def fault_of_token(self, what: str, side: Side, rank: int) -> str:
-        """Return what is wrong with the token of a side in `rank`'s memory; "" where nothing is."""
+        """Return the fault of the token of a side in `rank`'s memory; "" where it has none."""
         if side.token & ~0xFFFFFFFF != _TOKEN:
             return f"the token of {what} is {side.token:#x}, which is no token"
         if side.token - _TOKEN != rank:
