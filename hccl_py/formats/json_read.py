@@ -7,6 +7,7 @@ beyond their buffers, ranks that do nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +27,7 @@ from hccl_py.formats.op import calls_from, op_from
 from hccl_py.formats.requests import requests_from
 from hccl_py.program.builder.columns import BuildError
 from hccl_py.program.builder.layout import program_from
-from hccl_py.program.limits import MAX_NAMES, MAX_RANKS
+from hccl_py.program.limits import MAX_NAMES, MAX_NUMBER, MAX_RANKS
 from hccl_py.program.program import Program
 from hccl_py.program.transports import NOTIFY_NAMES
 
@@ -70,6 +71,7 @@ def _program(document: object) -> Program:
         engine=file.engine,
         counts_posts=file.notifies == "counting",
         alternating=alternating_from(file.alternating or [], memory.names, "alternating"),
+        stream_names=_stream_names(file),
     )
 
 
@@ -91,12 +93,20 @@ def _notify_names(file: FileModel) -> tuple[str, ...]:
     """Return the names of the first notifies of every link; HCCL's by default."""
     if file.notify_names is None:
         return NOTIFY_NAMES
-    if len(file.notify_names) > MAX_NAMES:
-        hint = "Notifies that have no name are called by their index."
-        raise defect(
-            "notify_names", f"at most {MAX_NAMES} names", str(len(file.notify_names)), hint
-        )
-    return tuple(a_text(at("notify_names", k), name) for k, name in enumerate(file.notify_names))
+    hint = "Notifies that have no name are called by their index."
+    return _names("notify_names", file.notify_names, MAX_NAMES, hint)
+
+
+def _stream_names(file: FileModel) -> tuple[str, ...]:
+    """Return the names of the first streams; none by default."""
+    hint = "Streams that have no name are called by their index."
+    return _names("stream_names", file.stream_names or [], MAX_NUMBER, hint)
+
+
+def _names(key: str, names: Sequence[object], most: int, hint: str) -> tuple[str, ...]:
+    if len(names) > most:
+        raise defect(key, f"at most {most} names", str(len(names)), hint)
+    return tuple(a_text(at(key, k), name) for k, name in enumerate(names))
 
 
 def _rounds(file: FileModel, used: int) -> int:

@@ -54,6 +54,8 @@ def to_json(program: Program) -> str:
         head["alternating"] = list(program.alternating)
     if transports.notify_names != NOTIFY_NAMES:
         head["notify_names"] = list(transports.notify_names)
+    if program.stream_names:
+        head["stream_names"] = list(program.stream_names)
     if is_short:
         head |= _short_form(program)
     parts = [f'"{key}": {_compact(value)}' for key, value in head.items()]

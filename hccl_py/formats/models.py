@@ -34,6 +34,7 @@ class FileModel(Strict):
     link: LinkName | None = None
     plane: str | None = None
     notify_names: list[object] | None = None
+    stream_names: list[object] | None = None
     exported: list[object] | None = None
     links: list[object] | None = None
     buffers: object

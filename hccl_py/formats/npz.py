@@ -101,6 +101,7 @@ def _header(program: Program) -> str:
         "engine": program.engine,
         "notifies": "counting" if program.counts_posts else "one-bit",
         "alternating": program.alternating,
+        "stream_names": program.stream_names,
     }
     return json.dumps(header)
 

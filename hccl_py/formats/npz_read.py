@@ -67,6 +67,7 @@ class _Header(Strict):
     engine: Literal["", "aicpu_ts", "ccu", "host"] = ""
     notifies: NotifyKind = "one-bit"
     alternating: list[Any] | None = None
+    stream_names: list[str] | None = None
 
 
 def from_npz(data: bytes, name: str = "program", max_bytes: int = NPZ_LIMIT) -> Program:
@@ -144,6 +145,7 @@ def _program(header: _Header, arrays: Mapping[str, Array]) -> Program:
             header.alternating or [], header.buffers, "header.alternating"
         ),
         splits=tuple(header.splits),
+        stream_names=tuple(header.stream_names or ()),
     )
 
 

@@ -68,9 +68,8 @@ class Program:
     a post adds one and a wait takes one, where otherwise a notify is one bit. `alternating` names
     buffers of which every rank has two, of the size that is stated: one for calls 0, 2, 4, ...,
     the other for those between. `stream_names` are names of the first streams where they are not
-    main and sub k, the same on all ranks; a program file does not keep them. Without `has_op` the
-    op is not known: `op` has a data type and
-    nothing else, and the program cannot be saved. Two programs are the same when
+    main and sub k, the same on all ranks. Without `has_op` the op is not known: `op` has a data
+    type and nothing else, and the program cannot be saved. Two programs are the same when
     their task views are, however their ranks were batched: compare `digest`.
     """
 

@@ -26,10 +26,11 @@ def proof_of_ccu(executor: str) -> list[str]:
     row = _recorded()["algorithms"].get(executor)
     if row is None:
         return ["not recorded from HCCL's source"]
+    if not row["kernels"]:
+        return [f"HCCL's own host code does not run it: {row['refused']}"]
     errors = f"the verifier finds {', '.join(row['errors'])}" if row["errors"] else "verified"
-    ranks = row["servers"] * row["devices"]
     return [
         f"same (source): {', '.join(row['kernels'])}",
-        f"HCCL's own host code and kernels, recorded at {ranks} ranks and "
-        f"{row['size'] >> 10} KiB, {errors}; {_recorded()['source']}",
+        f"HCCL's own host code and kernels, recorded at {row['ranks']} ranks ({row['cluster']}) "
+        f"and {row['size'] >> 10} KiB, {errors}; {_recorded()['source']}",
     ]

@@ -216,6 +216,8 @@ _UBX = replace(_950, title="Ascend 950 UBX", row=4, bus=UnifiedBus(ubx=True))
 
 _BESIDE = replace(_950, title="Ascend 950 with Clos network", bus=UnifiedBus(lone_clos=True))
 
+_TWO_DIES = replace(_950, title="Ascend 950 on two dies", bus=UnifiedBus(dies="regular"))
+
 _STUDY = replace(_A2, devices_per_server=MAX_RANKS, copy_types=_ALL_TYPES, memory_bytes=None)
 
 ROUTED = replace(_STUDY, name="routed", title="network", shape="routed")
@@ -245,12 +247,14 @@ SHAPES = {
     "ascend950-4x1": (_950, (1, 1, 1, 1)),
     "ascend950-8+4": (_950, (8, 4)),
     "ascend950-clos": (_BESIDE, (8,)),
+    "ascend950-two-dies": (_TWO_DIES, (8,)),
     "ascend950-ubx": (_UBX, (8,)),
     "ascend950-ubx-board": (_UBX, (4,)),
 }
 """Clusters by name: a product, and the devices of each of its servers. The first three of the 950
 are the ones on which a contest judged kernels of the CCU; servers of one device meet on the Clos
-network alone. A Clos network joins the eight devices of `ascend950-clos`, too; a UBX server has
+network alone. A Clos network joins the eight devices of `ascend950-clos`, too; the mesh of
+`ascend950-two-dies` has four links of a device on one die and three on the other; a UBX server has
 boards of four devices.
 """
 

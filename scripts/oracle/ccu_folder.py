@@ -61,14 +61,18 @@ def _sources(folder: Path, ops: tuple[str, ...]) -> list[str]:
 
 
 def _tables(folder: Path) -> str:
-    """Return a line for the table of virtual functions of every class of other engines, which the
-    code of HCCL's executors asks for when it is loaded.
+    """Return lines for the table of virtual functions and the type of every class of other engines,
+    which the code of HCCL's executors asks for when it is loaded.
     """
     names: set[str] = set()
     for path in folder.glob("src/ops/**/*.h"):
         if re.search("/(aicpu|aiv|dpu)/", path.as_posix()):
             names.update(CLASS.findall(path.read_text("utf-8", "replace")))
-    return "".join(f"TABLE_OF(_ZTVN8ops_hccl{len(name)}{name}E)\n" for name in sorted(names))
+    return "".join(
+        f"TABLE_OF(_Z{what}N8ops_hccl{len(name)}{name}E)\n"
+        for name in sorted(names)
+        for what in ("TV", "TI")
+    )
 
 
 def _header_folders(folder: Path) -> list[str]:

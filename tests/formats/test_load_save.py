@@ -1,5 +1,6 @@
 """The public door: `hccl_py.load` and `Program.save`."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,13 @@ def test_what_is_saved_is_loaded(name: str, tmp_path: Path) -> None:
     program.save(tmp_path / name)
     assert hccl.load(tmp_path / name).digest == program.digest
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.npz"])
+def test_names_of_streams_are_kept(name: str, tmp_path: Path) -> None:
+    named = replace(recorded(), stream_names=("main", "die 1, mission 0"))
+    named.save(tmp_path / name)
+    assert hccl.load(tmp_path / name).stream_names == ("main", "die 1, mission 0")
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.npz"])

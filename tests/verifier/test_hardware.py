@@ -197,6 +197,7 @@ def test_more_notifies_than_a_device_has() -> None:
     between = topology_of(servers=4, devices=1)
     program = authored(body, request, topology=between)
     assert names(find_hardware, program, product=few) == ["RESOURCE_EXCEEDED"]
+    assert not found(find_hardware, replace(program, engine="ccu"), product=few)  # registers
     extra = ResourceRequest((PlaneRequest("flat", "mesh", extra_notifies=1),))
     assert names(find_hardware, authored(body, extra, topology=4), product=few) == [
         "RESOURCE_EXCEEDED"

@@ -130,9 +130,18 @@ def _unaligned(subject: Subject, product: Product, row: int) -> Finding:
 
 
 def _exceeded(subject: Subject, product: Product) -> Iterator[Finding]:
-    """Yield RESOURCE_EXCEEDED for needs of ranks that a device cannot meet."""
+    """Yield RESOURCE_EXCEEDED for needs of ranks that a device cannot meet.
+
+    Streams and notifies of the CCU's programs stand for its registers, which its recorder counts.
+    """
     declared, device = subject.program.declared, f"a device of {product.title}"
-    for needed, limit, words, hint in (
+    needs = (
+        (
+            _own_memory(subject),
+            _NO_LIMIT if product.memory_bytes is None else product.memory_bytes,
+            f"bytes of CCL and scratch memory, but {device} has",
+            "Lower scratch_bytes, or the size of the CCL buffers (HCCL_BUFFSIZE).",
+        ),
         (
             declared.notifies + _transport_notifies(subject),
             product.notifies,
@@ -151,19 +160,14 @@ def _exceeded(subject: Subject, product: Product) -> Iterator[Finding]:
             f"tasks in one round, but one FFTS graph of {product.title} holds",
             "Use an algorithm of fewer steps, or larger slices.",
         ),
-        (
-            _own_memory(subject),
-            _NO_LIMIT if product.memory_bytes is None else product.memory_bytes,
-            f"bytes of CCL and scratch memory, but {device} has",
-            "Lower scratch_bytes, or the size of the CCL buffers (HCCL_BUFFSIZE).",
-        ),
-    ):
+    )
+    for needed, limit, words, hint in needs[:1] if subject.program.engine == "ccu" else needs:
         ranks = np.flatnonzero(needed > limit).tolist()
         if ranks:
-            needs = "needs" if len(ranks) == 1 else "need up to"
+            verb = "needs" if len(ranks) == 1 else "need up to"
             yield subject.finding(
                 "RESOURCE_EXCEEDED",
-                f"{format_ranks(ranks)} {needs} {int(needed.max())} {words} {limit}.",
+                f"{format_ranks(ranks)} {verb} {int(needed.max())} {words} {limit}.",
                 hint,
                 ranks=ranks,
             )

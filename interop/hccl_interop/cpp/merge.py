@@ -1,6 +1,7 @@
 """All ranks' tasks become one program, as columns.
 
-Channels are joined first: the k-th channel of rank a to rank b on a layer meets the k-th of b to a.
+Channels are joined first: the k-th channel of rank a to rank b on a network meets the k-th of b to
+a.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_interop.cpp.lines import SourceLines
+from hccl_interop.cpp.networks import networks_of
 from hccl_interop.cpp.run import RankBuffers
 from hccl_interop.cpp.traces import BITS, ChannelTrace, RankTrace, Traces
 from hccl_py.call.op_param import OpParam
@@ -53,18 +55,18 @@ _NOTIFY_NAMES = tuple(f"notify {index}" for index in range(3))
 _BIT_NAMES = tuple(f"notify {index // BITS} bit {index % BITS}" for index in range(8 * BITS))
 """Notifies of channels of the CCU, numbered by bit."""
 
-_LAYER_PLANES = np.array([PLANES.index("level0"), PLANES.index("level1")])
-"""The numbers of the planes of layers 0 and 1."""
+_MESH, _CLOS = PLANES.index("level0"), PLANES.index("level1")
+"""Planes of channels: the ports of devices to a Clos network are those of level 1."""
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """Both ends of every channel, [meetings, 2] each: rank, layer, the channel's number at its rank
-    (-1: that rank never acquires it), notifies and what the end shows.
+    """Both ends of every channel, [meetings, 2] each: rank, network, the channel's number at its
+    rank (-1: that rank never acquires it), notifies and what the end shows.
     """
 
     rank: IntArray
-    layer: IntArray
+    network: IntArray
     channel: IntArray
     notifies: IntArray
     shown: IntArray
@@ -79,25 +81,25 @@ class Meeting:
 
 
 def joined_channels(ranks: Sequence[RankTrace]) -> Meeting:
-    """Return both ends of every channel, in the order of layer and ranks."""
+    """Return both ends of every channel, in the order of networks and ranks."""
     keys: dict[tuple[int, int, int, int], list[tuple[int, ChannelTrace | None]]] = {}
     for trace in ranks:
         seen: dict[tuple[int, int], int] = {}
         for number, channel in enumerate(trace.channels):
-            turn = seen.get((channel.peer, channel.layer), 0)
-            seen[channel.peer, channel.layer] = turn + 1
+            turn = seen.get((channel.peer, channel.network), 0)
+            seen[channel.peer, channel.network] = turn + 1
             low, high = sorted((trace.rank, channel.peer))
-            ends = keys.setdefault((channel.layer, low, high, turn), [(-1, None), (-1, None)])
+            ends = keys.setdefault((channel.network, low, high, turn), [(-1, None), (-1, None)])
             ends[trace.rank == high] = (number, channel)
     order = sorted(keys)
     shape = (len(order), 2)
     rank = np.array([(low, high) for _, low, high, _ in order], np.int64).reshape(shape)
-    layer = np.array([(key[0], key[0]) for key in order], np.int64).reshape(shape)
+    network = np.array([(key[0], key[0]) for key in order], np.int64).reshape(shape)
     found = [keys[key] for key in order]
     numbers = np.array([[n for n, _ in ends] for ends in found], np.int64).reshape(shape)
     notifies = np.array([[c.notifies if c else 0 for _, c in e] for e in found], np.int64)
     shown = np.array([[c.shown if c else 0 for _, c in e] for e in found], np.int64)
-    return Meeting(rank, layer, numbers, notifies.reshape(shape), shown.reshape(shape))
+    return Meeting(rank, network, numbers, notifies.reshape(shape), shown.reshape(shape))
 
 
 def merged(
@@ -131,7 +133,7 @@ def merged(
             "only writes over RoCE are modelled.",
             "Let the other side write, or record for --topology ascend950.",
         ) from None
-    engines = {trace.engine for trace in ranks}
+    engines = {"ccu" if trace.launches else trace.engine for trace in ranks}
     engine = engines.pop() if len(engines) == 1 else ""
     names = traces.stream_names
     return replace(program, executor=name, rounds=calls, engine=engine, stream_names=names)
@@ -153,11 +155,12 @@ def _sizes(
 
 def _links(meeting: Meeting, topology: Topology, buffers: int) -> LinkColumns:
     masks = meeting.shown.ravel().tolist()
+    planes = np.array([_CLOS if one.is_clos else _MESH for one in networks_of(topology)])
     parts = range(buffers)
     return LinkColumns(
         planes=PLANES,
         ranks=meeting.rank,
-        plane=_LAYER_PLANES[meeting.layer[:, 0]],
+        plane=planes[meeting.network[:, 0]],
         kind=topology.link_kinds(meeting.rank[:, 0], meeting.rank[:, 1]),
         exports=[[part for part in parts if mask >> part & 1] for mask in masks],
         notifies=meeting.notifies,

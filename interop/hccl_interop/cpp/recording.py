@@ -36,15 +36,19 @@ ENTRIES = {
     "broadcast": "HcclBroadcast",
     "scatter": "HcclScatter",
     "all_to_all": "HcclAlltoAll",
+    "all_gather_v": "HcclAllGatherV",
+    "reduce_scatter_v": "HcclReduceScatterV",
+    "all_to_all_v": "HcclAlltoAllV",
+    "all_to_all_vc": "HcclAlltoAllVC",
     "send_recv": "HcclSend",
 }
 """The function of each op that can be recorded."""
 
 _RECEIVER = "HcclRecv"
-_NOT_RECORDED = ("HcclAllGatherV", "HcclReduceScatterV", "HcclAlltoAllV", "HcclAlltoAllVC")
-"""Functions with other parameters, whose names begin like names of ENTRIES."""
-
 _CCU_DEVICE = "950"
+
+_OF_PLACES = ("WRONG_TOKEN",)
+"""Findings of the source that leave no doubt what its tasks are."""
 
 _FOR_STUDY = ("mesh", "ring", "routed")
 
@@ -138,11 +142,11 @@ class CustomOp:
         findings = list(findings_of(traces, lines, entry.function))
         notes = _notes(traces.ranks)
         printed = traces.loading.printed + _printed(traces.ranks)
-        if findings or notes:
+        if notes or any(finding.name not in _OF_PLACES for finding in findings):
             own = tuple(findings)
             return Imported(name, None, lambda: own, tuple(notes), printed=printed)
         meeting = joined_channels(traces.ranks)
-        findings = list(one_sided_channels(meeting, traces, lines))
+        findings += one_sided_channels(meeting, traces, lines)
         program = merged(
             traces,
             meeting,
@@ -153,11 +157,11 @@ class CustomOp:
             self.project.title,
             call.calls,
         )
-        of_channels, product = tuple(findings), call.topology.product
+        of_source, product = tuple(findings), call.topology.product
         return Imported(
             name,
             program,
-            lambda: of_channels,
+            lambda: of_source,
             explain=partial(_explained, Callers.of(traces, lines), program),
             product=None if product.name in _FOR_STUDY else product,
             is_complete=not findings,
@@ -193,8 +197,10 @@ class CustomOp:
         """Return the function of this name, or else functions with longer names."""
         if wanted in self.functions:
             return [wanted]
-        others = {*ENTRIES.values(), _RECEIVER, *_NOT_RECORDED} - {wanted}
+        others = {*ENTRIES.values(), _RECEIVER} - {wanted}
         longer = [name for name in self.functions if name.startswith(wanted) and not exact]
+        if any(wanted in (f"{other}V", f"{other}VC") for other in others):  # HcclAllGatherVia
+            longer = [name for name in longer if _says_more(name, wanted)]
         nearer = [other for other in others if other.startswith(wanted)]
         return [name for name in longer if not any(_says_more(name, other) for other in nearer)]
 

@@ -19,15 +19,14 @@ from pathlib import Path
 from typing import IO
 
 from hccl_interop.cpp.build import Built, cores
+from hccl_interop.cpp.networks import networks_of, options_of
 from hccl_interop.cpp.project import CppProject
 from hccl_py.call.expansion import ExpansionMode
 from hccl_py.call.op_param import OpParam
 from hccl_py.errors import NotSupportedError, ParameterError
+from hccl_py.operators.parts import blocks_of, exchange_of
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray
-
-_UB_CTP, _HCCS, _ROCE = 4, 0, 1
-"""Numbers of CommProtocol."""
 
 _WORK_REQUEST = 256 << 20
 """Bytes of one work request over UB; HCCL splits longer transfers."""
@@ -148,16 +147,28 @@ def run_recorder(
         "most_moved": _WORK_REQUEST if topology.product.device == "950" else 0,
         "server": " ".join(map(str, topology.server.tolist())),
         "device_id": " ".join(map(str, topology.device_id.tolist())),
-        "protocol": " ".join(map(str, _protocols(topology))),
+        **_amounts(op, topology.size),
+        **options_of(networks_of(topology)),
     }
     _run(built.recorder, options, project, out)
 
 
-def _protocols(topology: Topology) -> tuple[int, int]:
-    """Return the protocols of layers 0 and 1."""
-    if topology.product.device == "950":
-        return _UB_CTP, _UB_CTP
-    return _HCCS, _ROCE if topology.has_rdma else _HCCS
+def _amounts(op: OpParam, ranks: int) -> dict[str, str]:
+    """Return the elements that ranks send and receive, and where these begin, where they differ by
+    rank: a number for each rank, or a row for each.
+    """
+    if op.name in ("all_gather_v", "reduce_scatter_v"):
+        parts = blocks_of(op, ranks)
+        named = dict(zip(("receives", "receive_displs"), parts, strict=True))
+        if op.name == "reduce_scatter_v":
+            named = dict(zip(("sends", "send_displs"), parts, strict=True))
+    elif op.name in ("all_to_all_v", "all_to_all_vc"):
+        pairs = exchange_of(op, ranks)
+        named = {"sends": pairs.sends, "receives": pairs.receives}
+        named |= {"send_displs": pairs.send_displs, "receive_displs": pairs.recv_displs}
+    else:
+        return {}
+    return {name: " ".join(map(str, numbers.ravel().tolist())) for name, numbers in named.items()}
 
 
 def _run(recorder: Path, options: Mapping[str, object], project: CppProject, out: Path) -> None:

@@ -48,11 +48,12 @@ _MOST_PRINTED = 1 << 14
 @dataclass(frozen=True)
 class ChannelTrace:
     """A channel as its rank acquired it; `shown` has a bit for each part of memory that the peer
-    may access.
+    may access. `network` is one of the layer's, by its number among all (networks.py).
     """
 
     peer: int
     layer: int
+    network: int
     notifies: int
     shown: int
     stack: int
@@ -211,8 +212,9 @@ def _take(
             numbers = np.concatenate([numbers, np.zeros(own + 1, np.int32)])
         numbers[own] = stacks.setdefault(rest[1], len(stacks))
     elif kind == "C":
-        peer, layer, notifies, shown = map(int, rest[:4])
-        trace.channels.append(ChannelTrace(peer, layer, notifies, shown, stack(rest[4])))
+        peer, layer, network, notifies, shown = map(int, rest[:5])
+        found = ChannelTrace(peer, layer, network, notifies, shown, stack(rest[5]))
+        trace.channels.append(found)
     elif kind == "N":
         trace.threads.append((int(rest[0]), stack(rest[1])))
     elif kind == "E":

@@ -95,7 +95,6 @@ REFUSED = {
     "HcclChannelGetHcclBuffer of no channel": "UNKNOWN_HANDLE",
     "HcclRankGraphGetRankSizeByLayer of no layer": "INVALID_ARGUMENT",
     "HcclGroupStart": "UNSUPPORTED_CALL",
-    "HcclCommSymWinGet": "UNSUPPORTED_CALL",
     "aclrtMemcpy of a buffer": "UNSUPPORTED_CALL",
     "aclrtBinaryGetFunction of no kernel": "INVALID_ARGUMENT",
     "null pointer": "CODE_CRASHED",

@@ -1,4 +1,4 @@
-"""Random edits of projects for the CCU: whatever they do, each gives a verdict or a sentence."""
+"""Random edits of projects for the CCU, of code and folders: each gives a verdict or a sentence."""
 
 import random
 import re
@@ -36,16 +36,35 @@ def edited(text: str, draw: random.Random) -> str:
     return "".join(lines)
 
 
+def changed_folder(files: dict[str, str], draw: random.Random) -> None:
+    """Delete a file, empty it, cut it off, put noise into it, or give it another name."""
+    path = draw.choice(sorted(files))
+    kind, text = draw.randrange(5), files.pop(path)
+    if kind == 1:
+        files[path] = ""
+    elif kind == 2:
+        files[path] = text[: draw.randrange(len(text))]
+    elif kind == 3:
+        at = draw.randrange(len(text))
+        files[path] = f"{text[:at]}\0\ufffd\N{RIGHT-TO-LEFT OVERRIDE}{text[at:]}"
+    elif kind == 4:
+        files[f"{path}.txt" if draw.random() < 0.5 else f"src/{path}"] = text
+
+
 def judged(folder: Path, seed: int) -> str:
     draw = random.Random(seed)
     op = draw.choice(OPS)
     files = starting_project("mine", op, "ccu")
-    for _ in range(draw.choice((1, 1, 2))):
-        path = draw.choice(FILES).format(op=op)
-        files[path] = edited(files[path], draw)
+    if seed % 5 == 4:
+        changed_folder(files, draw)
+    else:
+        for _ in range(draw.choice((1, 1, 2))):
+            path = draw.choice(FILES).format(op=op)
+            files[path] = edited(files[path], draw)
     write_project(files, folder / "mine")
     try:
-        report = check(record(CustomOp(find_project(str(folder / "mine")), builder()), SMALL, 4096))
+        shop = CustomOp(find_project(str(folder / "mine")), builder())
+        report = check(record(shop, SMALL, 4096))
     except HcclError as error:
         return str(error)
     sentences = [found.message for found in report.every()] + list(report.notes)

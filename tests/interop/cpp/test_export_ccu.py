@@ -2,6 +2,7 @@
 order of these, the verifier's verdict, and the limits that some programs exceed.
 """
 
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hccl_interop.cpp import CppCall, CustomOp, find_project
+from hccl_interop.cpp.build import INCLUDE
 from hccl_interop.cpp.export.ccu import engine_project, kernel_phases
 from hccl_interop.cpp.export.ccu.engine_project import export_engine_project
 from hccl_interop.cpp.export.ccu.instruction_order import InstructionOrder
@@ -22,6 +24,7 @@ from hccl_py.enums import DataType
 from hccl_py.errors import NotSupportedError
 from hccl_py.importers import Imported
 from hccl_py.program.program import Program
+from hccl_py.scaffold import write_project
 from hccl_py.verifier.verdict import format_verdict
 from tests.interop.cpp.exporting import BUFFER, op_of
 from tests.interop.cpp.kit import builder, check
@@ -95,6 +98,27 @@ def test_kernels_have_the_moves_of_the_program_in_its_order(
         assert first_lost(exported.program(count), recorded, project.zones) is None
         report = check(record(count, 2))
         assert report.ok, format_verdict(report)
+
+
+@pytest.mark.parametrize(
+    ("executor", "servers", "devices"),
+    [
+        ("AicpuAllGatherSoleMesh", 1, 4),
+        pytest.param("AicpuAllReduceParallelMeshNHR", 2, 4, marks=pytest.mark.long),
+    ],
+)
+def test_a_project_compiles_without_a_warning(
+    executor: str, servers: int, devices: int, tmp_path: Path
+) -> None:
+    """Its CMakeLists.txt makes an error of every warning."""
+    exported = EngineExport(executor, servers, devices)
+    write_project(exported.project.files, tmp_path / "project")
+    folders = (INCLUDE, *(INCLUDE / part for part in ("hccl", "hcomm", "ccu")))
+    command = ["g++", "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Iinclude"]
+    command += [word for folder in folders for word in ("-isystem", str(folder))]
+    sources = [path for path in exported.project.files if path.endswith(".cc")]
+    done = subprocess.run([*command, *sources], cwd=tmp_path / "project", check=False)
+    assert done.returncode == 0
 
 
 def test_data_that_does_not_fit_the_buffer_goes_in_rounds(tmp_path: Path) -> None:

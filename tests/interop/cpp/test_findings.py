@@ -91,7 +91,7 @@ def test_channels_of_one_side_are_grouped_by_line() -> None:
 
     def ring(*stacks: int) -> RankTrace:
         made = trace(0)
-        made.channels += [ChannelTrace(2, k, 1, 0, stack) for k, stack in enumerate(stacks)]
+        made.channels += [ChannelTrace(2, k, k, 1, 0, stack) for k, stack in enumerate(stacks)]
         return made
 
     traces = Traces((ring(1, 3), ring(3), ring(4)), trace(-1), ())

@@ -5,7 +5,7 @@ from hccl_interop.cpp.traces import ChannelTrace, RankTrace
 
 
 def channel_to(peer: int) -> ChannelTrace:
-    return ChannelTrace(peer, layer=0, notifies=1, shown=0, stack=0)
+    return ChannelTrace(peer, layer=0, network=0, notifies=1, shown=0, stack=0)
 
 
 def test_a_channel_of_one_side_names_its_rank_and_the_peer() -> None:

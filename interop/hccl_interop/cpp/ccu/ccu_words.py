@@ -15,7 +15,7 @@ _NAMES = (
         re.compile(rf"notify 0 of {_WHERE}, (event \d+ bit \d+)"),
         r"the start of a move for \2 of \1",
     ),
-    (re.compile(r"notify 1 of (die \d+), (tag \d+ bit \d+)"), r"\2 of \1"),
+    (re.compile(r"notify 1 of (tag \d+ bit \d+)"), r"\1"),
     (re.compile(rf"notify 0 of {_WHERE}(, loop \d+)?"), r"the start of \1\2"),
     (re.compile(rf"notify 1 of {_WHERE}(, loop \d+)?"), r"the end of \1\2"),
 )

@@ -247,11 +247,12 @@ class KernelRun:
         else:
             for bit in _bits(operands[1]):
                 self.tasks.wait(stream, self._tag(operands[0], bit), BIT, origin)
-                keys.append(("tag", self.rank, self.listing.die, operands[0], bit))
+                keys.append(("tag", self.rank, operands[0], bit))
         return tuple(keys)
 
     def _tag(self, tag: int, bit: int) -> int:
-        return self.shared.names.number(f"die {self.listing.die}, tag {tag} bit {bit}")
+        """Return the stream of a tag's bit: kernels of both dies have the same tags."""
+        return self.shared.names.number(f"tag {tag} bit {bit}")
 
     def _record_event(self, line: ListedLine, stream: int, shift: LoopShift) -> None:
         event, clock = self._event(line.operands[0], shift), self.order.step()
@@ -263,7 +264,7 @@ class KernelRun:
         tag, clock = line.operands[0], self.order.step()
         for bit in _bits(line.operands[1]):
             self.tasks.post(stream, self._tag(tag, bit), BIT, self._origin(line))
-            self.shared.set_bit(("tag", self.rank, self.listing.die, tag, bit), clock)
+            self.shared.set_bit(("tag", self.rank, tag, bit), clock)
 
     def _record_notify(self, line: ListedLine, stream: int) -> None:
         channel, notify, mask = line.operands[:3]
@@ -317,20 +318,24 @@ class KernelRun:
         reads = line.operation.startswith("read")
         owners = (self.rank, peer) if reads else (peer, self.rank)
         to, source = (
-            self._extent(what, line.operands[at : at + 2], owner, size, shift)
+            self._extent(line, what, at, owner, size, shift)
             for what, at, owner in (("the destination", 6, owners[0]), ("the source", 8, owners[1]))
         )
         reduction = (-1, -1) if dtype == _NONE else (dtype, op)
         return [_Piece(KINDS[line.operation], channel if over else -1, to, source, size, reduction)]
 
     def _extent(
-        self, what: str, registers: tuple[int, ...], owner: int, size: int, shift: LoopShift
+        self, line: ListedLine, what: str, place: int, owner: int, size: int, shift: LoopShift
     ) -> Extent:
-        at, token = registers
+        """Return the memory of a side, whose operands begin at `place`."""
+        at, token = line.operands[place : place + 2]
         if at >> 48 == _BUFFER_SORT:
             return self._buffer(at, size, shift)
         side = Side(self.value(at) + shift.address, self.value(token))
-        return self.shared.memory.extent(what, side, owner)
+        found = self.shared.memory.extent(what, side, owner)
+        if fault := self.shared.memory.fault_of_token(what, side, owner):
+            self._complain("WRONG_TOKEN", line, f"{_spoken(line)}: {fault}")
+        return found
 
     def _buffer(self, handle: int, size: int, shift: LoopShift) -> Extent:
         number = (handle & _NUMBER) + shift.buffer

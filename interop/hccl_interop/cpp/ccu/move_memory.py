@@ -80,17 +80,16 @@ class AddressSpace:
                 "WRONG_ADDRESS",
                 f"{what} must lie in rank {rank}'s memory, and is {self.words(side.address)}",
             )
-        if side.token & ~0xFFFFFFFF != _TOKEN:
-            raise Refused(
-                "WRONG_TOKEN", f"the token of {what} is {side.token:#x}, which is no token"
-            )
-        if side.token - _TOKEN != rank:
-            raise Refused(
-                "WRONG_TOKEN",
-                f"{what} is {self.words(side.address)}, and its token is rank "
-                f"{side.token - _TOKEN}'s",
-            )
         return found
+
+    def fault_of_token(self, what: str, side: Side, rank: int) -> str:
+        """Return the fault of the token of a side in `rank`'s memory; "" where it has none."""
+        if side.token & ~0xFFFFFFFF != _TOKEN:
+            return f"the token of {what} is {side.token:#x}, which is no token"
+        if side.token - _TOKEN != rank:
+            whose = side.token - _TOKEN
+            return f"{what} is {self.words(side.address)}, and its token is rank {whose}'s"
+        return ""
 
 
 def check_length(size: int, *, over_channel: bool) -> None:

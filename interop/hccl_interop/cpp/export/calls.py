@@ -265,12 +265,18 @@ def offset_of(
         summands.append(
             _unless_zero(terms.fields[side if form is None else f"{side}_many"], spelling)
         )
-    place, sliced = terms.place(side), terms.slice(side)
-    if place is not None:
-        summands.append(name_of(place))
-    if sliced is not None and form is not None and _has_offset(form, sliced):
-        summands.append(f"{name_of(sliced)}.offset")
+    for use in offset_uses(terms, side):
+        summands.append(name_of(use) + (".offset" if use.kind == "slice" else ""))
     return [part for part in summands if part]
+
+
+def offset_uses(terms: Terms, side: str) -> Iterator[Use]:
+    """Yield the values that the offset of a side takes."""
+    form, place, sliced = terms.form(side), terms.place(side), terms.slice(side)
+    if place is not None:
+        yield place
+    if sliced is not None and form is not None and _has_offset(form, sliced):
+        yield sliced
 
 
 def _has_offset(form: SideForm, sliced: Use) -> bool:

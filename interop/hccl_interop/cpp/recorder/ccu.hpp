@@ -56,12 +56,6 @@ struct Ccu {
 
 extern Ccu ccu;
 
-// The die of a channel: each layer of the network has a die of its own.
-inline int die_of(const Channel& channel)
-{
-    return int(channel.layer);
-}
-
 // ccu_listing.cpp
 void begin_listing(CcuKernel& kernel);
 void end_listing();

@@ -310,6 +310,7 @@ CcuResult HcommCcuKernelQueryResReq(const void* kernel, const void** kernelArgs,
         return CCU_E_PARA;
     }
     CcuKernel counted;
+    counted.name = "to register";  // it gets its name later
     ccu.is_counting = true;
     begin_listing(counted);
     CcuResult result = run_kernel(counted, kernel, kernelArgs, argNum);

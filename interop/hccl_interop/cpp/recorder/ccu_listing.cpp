@@ -71,14 +71,14 @@ CcuResult check_channel_use(const char* operation, std::vector<uint64_t>& operan
         return wrong("UNKNOWN_HANDLE", text);
     }
     int& die = ccu.current->die;
-    if (die >= 0 && die != die_of(*channel)) {
+    if (die >= 0 && die != channel->die) {
         snprintf(text, sizeof text,
                  "%s: the channel to rank %u is one of die %d, and kernel %s has used channels of die %d: a kernel "
                  "runs on one die and uses the ports of that die alone",
-                 operation, channel->peer, die_of(*channel), ccu.current->name.c_str(), die);
+                 operation, channel->peer, channel->die, ccu.current->name.c_str(), die);
         return wrong("INVALID_ARGUMENT", text);
     }
-    die = die_of(*channel);
+    die = channel->die;
     uint32_t most = channel->notifies > kReserved ? channel->notifies : kReserved;
     if (place == 0 && operands[1] >= most) {
         snprintf(text, sizeof text, "%s: notify %lu of a channel to rank %u that has %u", operation, operands[1],

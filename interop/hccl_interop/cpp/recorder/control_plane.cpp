@@ -70,17 +70,6 @@ bool is_on_device(CommEngine engine)
     return engine != COMM_ENGINE_CPU && engine != COMM_ENGINE_CPU_TS && engine != COMM_ENGINE_CCU;
 }
 
-// The layer of a channel's link; -1 where the ranks have no link on that layer.
-int layer_of(const HcclChannelDesc& desc)
-{
-    bool is_near = state.options.server[desc.remoteRank] == state.options.server[state.rank];
-    if (desc.localEndpoint.commAddr.type != COMM_ADDR_TYPE_ID) {
-        return is_near ? 0 : 1;
-    }
-    uint32_t layer = desc.localEndpoint.commAddr.id >> 24;
-    return layer > 1 || (layer == 0 && !is_near) ? -1 : int(layer);
-}
-
 // The memory that a channel's peer has registered; all ranks are assumed to register the same.
 CommMem memory_of_peer(const Channel& channel, const Memory& mine)
 {
@@ -102,12 +91,11 @@ HcclResult acquire(const char* call, CommEngine engine, const HcclChannelDesc& d
     if (desc.notifyNum > kMostNotifies) {
         return refused(refuse("INVALID_ARGUMENT", "%s: %u notifies of a channel", call, desc.notifyNum));
     }
-    int layer = layer_of(desc);
-    if (layer < 0) {
+    Channel channel{desc.remoteRank, 0, 0, desc.notifyNum, {}, true};
+    if (!find_link(desc.localEndpoint, desc.remoteRank, channel.network, channel.die)) {
         return refused(refuse("INVALID_ARGUMENT", "%s: no link of this layer leads from rank %u to rank %u", call,
                               state.rank, desc.remoteRank));
     }
-    Channel channel{desc.remoteRank, uint32_t(layer), desc.notifyNum, {}, true};
     unsigned shown = engine == COMM_ENGINE_CCU ? (1U << kParts) - 1 : 1U << kCcl;  // a token permits all memory
     for (uint32_t i = 0; desc.memHandles != nullptr && i < desc.memHandleNum; ++i) {
         uint64_t number = reinterpret_cast<uint64_t>(desc.memHandles[i]) - 1;
@@ -119,7 +107,8 @@ HcclResult acquire(const char* call, CommEngine engine, const HcclChannelDesc& d
     }
     *handle = kChannelHandle + state.channels.size();
     state.channels.push_back(channel);
-    write_line("C\t%u\t%d\t%u\t%u\t%d", desc.remoteRank, layer, desc.notifyNum, shown, current_stack());
+    write_line("C\t%u\t%u\t%u\t%u\t%u\t%d", desc.remoteRank, state.options.network_layer[channel.network],
+               channel.network, desc.notifyNum, shown, current_stack());
     return HCCL_SUCCESS;
 }
 

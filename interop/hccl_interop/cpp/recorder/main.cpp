@@ -25,6 +25,10 @@ struct NumberOption {
     const char* key;
     uint32_t Options::*value;
 };
+struct AmountOption {
+    const char* key;
+    std::vector<uint64_t> Options::*value;
+};
 struct ListOption {
     const char* key;
     std::vector<uint32_t> Options::*value;
@@ -47,14 +51,23 @@ const NumberOption kNumbers[] = {
     {"cpu_seconds", &Options::cpu_seconds}, {"wall_seconds", &Options::wall_seconds},
 };
 const ListOption kLists[] = {
-    {"server", &Options::server}, {"device_id", &Options::device_id}, {"protocol", &Options::protocol},
+    {"server", &Options::server}, {"device_id", &Options::device_id}, {"network_layer", &Options::network_layer},
+    {"network_clos", &Options::network_clos}, {"network_dies", &Options::network_dies},
+    {"network_width", &Options::network_width}, {"network_protocol", &Options::network_protocol},
+    {"network_group", &Options::network_group},
 };
 
-void read_list(const char* text, std::vector<uint32_t>& found)
+const AmountOption kAmounts[] = {
+    {"sends", &Options::sends}, {"send_displs", &Options::send_displs},
+    {"receives", &Options::receives}, {"receive_displs", &Options::receive_displs},
+};
+
+template <typename Number>
+void read_list(const char* text, std::vector<Number>& found)
 {
     char* end = nullptr;
     for (unsigned long number = strtoul(text, &end, 10); end != text; number = strtoul(text, &end, 10)) {
-        found.push_back(uint32_t(number));
+        found.push_back(Number(number));
         text = end;
     }
 }
@@ -78,6 +91,12 @@ bool set_option(const char* key, const char* value)
     for (const NumberOption& option : kNumbers) {
         if (strcmp(option.key, key) == 0) {
             options.*option.value = uint32_t(strtoul(value, nullptr, 10));
+            return true;
+        }
+    }
+    for (const AmountOption& option : kAmounts) {
+        if (strcmp(option.key, key) == 0) {
+            read_list(value, options.*option.value);
             return true;
         }
     }

@@ -171,9 +171,15 @@ HcclResult HcclCommSymWinDeregister(HcclCommSymWindow)
     return not_modelled(__func__, kRegister);
 }
 
-HcclResult HcclCommSymWinGet(HcclComm, void*, size_t, HcclCommSymWindow*, size_t*)
+// No window can be registered here, so memory lies in none.
+HcclResult HcclCommSymWinGet(HcclComm, void*, size_t, HcclCommSymWindow* winHandle, size_t* offset)
 {
-    return not_modelled(__func__, kRegister);
+    if (winHandle == nullptr || offset == nullptr) {
+        return HCCL_E_PTR;
+    }
+    *winHandle = nullptr;
+    *offset = 0;
+    return HCCL_SUCCESS;
 }
 
 int32_t HcclTaskRegister(HcclComm, const char*, Callback)

@@ -1,4 +1,5 @@
-// The links between ranks: layer 0 joins the ranks of a server, layer 1 all ranks.
+// The links between ranks: layer 0 joins the ranks of a server, layer 1 all ranks. A layer has one network or several,
+// HCCL's topologies: an instance of a topology is the group of ranks that a network joins (networks.py).
 
 #include <cstring>
 
@@ -9,20 +10,75 @@ namespace recorder {
 
 namespace {
 
-bool has_servers()
-{
-    const auto& server = state.options.server;
-    for (uint32_t one : server) {
-        if (one != server[0]) {
-            return true;
-        }
-    }
-    return false;
-}
+enum Dies { kDie0, kDie1, kRegular, kIrregular };
+
+constexpr uint32_t kPortByte = 5, kSharedPort = 127;  // as HCCL reads the port in an address, channel.cc:27
+constexpr uint32_t kDieBit = 1U << 23;  // of the number of an endpoint: network, die and rank
 
 uint32_t layers()
 {
-    return has_servers() ? 2 : 1;
+    return state.options.network_layer.back() + 1;
+}
+
+uint32_t group_of(uint32_t network, uint32_t rank)
+{
+    return state.options.network_group[network * state.options.ranks + rank];
+}
+
+std::vector<uint32_t> members_of(uint32_t network)
+{
+    std::vector<uint32_t> found;
+    for (uint32_t rank = 0; rank < state.options.ranks; ++rank) {
+        if (group_of(network, rank) == group_of(network, state.rank)) {
+            found.push_back(rank);
+        }
+    }
+    return found;
+}
+
+// The networks of a layer that join this rank with others, or else the layer's first one.
+std::vector<uint32_t> networks_of(uint32_t layer)
+{
+    std::vector<uint32_t> found, joining;
+    for (uint32_t network = 0; network < state.options.network_layer.size(); ++network) {
+        if (state.options.network_layer[network] == layer) {
+            found.push_back(network);
+        }
+    }
+    for (uint32_t network : found) {
+        if (members_of(network).size() > 1) {
+            joining.push_back(network);
+        }
+    }
+    return joining.empty() ? std::vector<uint32_t>{found[0]} : joining;
+}
+
+// An instance of a layer's topologies is named by its place in the list; false for one that there is not.
+bool find_network(uint32_t layer, uint32_t instance, uint32_t& network)
+{
+    std::vector<uint32_t> found = layer < layers() ? networks_of(layer) : std::vector<uint32_t>{};
+    if (instance >= found.size()) {
+        return false;
+    }
+    network = found[instance];
+    return true;
+}
+
+// The die of the link between two devices, at either end. By kRegular links between two halves of the devices are those
+// of die 1, so that of an odd number of links the dies have nearly the same number; by kIrregular die 1 has one.
+int die_of(uint32_t network, uint32_t rank, uint32_t peer)
+{
+    uint32_t dies = state.options.network_dies[network], half = 1;
+    uint32_t apart = state.options.device_id[rank] ^ state.options.device_id[peer];
+    while (dies == kRegular && 2 * half < members_of(network).size()) {
+        half *= 2;
+    }
+    return dies == kRegular ? (apart & half) != 0 : dies == kIrregular ? apart == 1 : int(dies);
+}
+
+bool joins(uint32_t network, uint32_t rank, uint32_t peer)
+{
+    return rank != peer && group_of(network, rank) == group_of(network, peer);
 }
 
 HcclResult no_layer(const char* call, uint32_t layer)
@@ -57,11 +113,13 @@ HcclResult answer(std::vector<uint32_t> values, uint32_t** list, uint32_t* count
     return HCCL_SUCCESS;
 }
 
-void set_endpoint(EndpointDesc& end, uint32_t layer, uint32_t rank)
+void set_endpoint(EndpointDesc& end, uint32_t network, int die, uint32_t rank)
 {
-    end.protocol = static_cast<CommProtocol>(state.options.protocol[layer]);
+    end.protocol = static_cast<CommProtocol>(state.options.network_protocol[network]);
+    memset(&end.commAddr, 0, sizeof end.commAddr);
     end.commAddr.type = COMM_ADDR_TYPE_ID;
-    end.commAddr.id = layer << 24 | rank;
+    end.commAddr.id = network << 24 | (die ? kDieBit : 0) | rank;
+    end.commAddr.eid[kPortByte] = state.options.network_clos[network] ? kSharedPort : 0;
     end.loc.locType = ENDPOINT_LOC_TYPE_DEVICE;
     end.loc.device.devPhyId = state.options.device_id[rank];
     end.loc.device.superDevId = rank;
@@ -70,6 +128,20 @@ void set_endpoint(EndpointDesc& end, uint32_t layer, uint32_t rank)
 }
 
 }  // namespace
+
+bool find_link(const EndpointDesc& local, uint32_t peer, uint32_t& network, int& die)
+{
+    bool is_named = local.commAddr.type == COMM_ADDR_TYPE_ID;
+    uint32_t first = is_named ? local.commAddr.id >> 24 : 0, number = uint32_t(state.options.network_layer.size());
+    uint32_t last = is_named && first < number ? first + 1 : number;
+    for (network = first; network < last; ++network) {
+        if (joins(network, state.rank, peer)) {
+            die = die_of(network, state.rank, peer);
+            return true;
+        }
+    }
+    return false;
+}
 
 }  // namespace recorder
 
@@ -115,7 +187,7 @@ HcclResult HcclRankGraphGetTopoTypeByLayer(HcclComm, uint32_t netLayer, CommTopo
     if (netLayer >= layers()) {
         return no_layer(__func__, netLayer);
     }
-    *topoType = netLayer == 0 ? COMM_TOPO_CUSTOM : COMM_TOPO_CLOS;  // its one instance is a mesh
+    *topoType = netLayer == 0 ? COMM_TOPO_CUSTOM : COMM_TOPO_CLOS;  // its instances say of what type they are
     return HCCL_SUCCESS;
 }
 
@@ -157,85 +229,123 @@ HcclResult HcclRankGraphGetLinks(HcclComm, uint32_t netLayer, uint32_t srcRank, 
     if (netLayer >= layers() || srcRank == dstRank || srcRank >= options.ranks || dstRank >= options.ranks) {
         return HCCL_SUCCESS;
     }
-    if (netLayer == 0 && options.server[srcRank] != options.server[dstRank]) {
+    std::vector<uint32_t> joining;
+    for (uint32_t network = 0; network < options.network_layer.size(); ++network) {
+        if (options.network_layer[network] == netLayer && joins(network, srcRank, dstRank)) {
+            joining.push_back(network);
+        }
+    }
+    if (joining.empty()) {
         return HCCL_SUCCESS;
     }
-    auto* link = new CommLink;
-    CommLinkInit(link, 1);
-    link->linkAttr.linkProtocol = static_cast<CommProtocol>(options.protocol[netLayer]);
-    set_endpoint(link->srcEndpointDesc, netLayer, srcRank);
-    set_endpoint(link->dstEndpointDesc, netLayer, dstRank);
-    *links = link;
-    *linkNum = 1;
+    auto* found = new CommLink[joining.size()];
+    CommLinkInit(found, uint32_t(joining.size()));
+    for (uint32_t network : joining) {
+        CommLink& link = found[(*linkNum)++];
+        link.linkAttr.linkProtocol = static_cast<CommProtocol>(options.network_protocol[network]);
+        set_endpoint(link.srcEndpointDesc, network, die_of(network, srcRank, dstRank), srcRank);
+        set_endpoint(link.dstEndpointDesc, network, die_of(network, srcRank, dstRank), dstRank);
+    }
+    *links = found;
     return HCCL_SUCCESS;
 }
 
-// A layer is one topology with all of its ranks, and a rank has one endpoint on a layer.
 HcclResult HcclRankGraphGetTopoInstsByLayer(HcclComm, uint32_t netLayer, uint32_t** topoInsts, uint32_t* topoInstNum)
 {
     if (topoInsts == nullptr || topoInstNum == nullptr) {
         return nowhere(__func__);
     }
-    return netLayer < layers() ? answer({0}, topoInsts, topoInstNum) : no_layer(__func__, netLayer);
-}
-
-HcclResult HcclRankGraphGetTopoType(HcclComm comm, uint32_t netLayer, uint32_t topoInstId, CommTopo* topoType)
-{
-    HcclResult found = topoInstId == 0 ? HcclRankGraphGetTopoTypeByLayer(comm, netLayer, topoType) : HCCL_E_NOT_FOUND;
-    if (found == HCCL_SUCCESS && netLayer == 0) {
-        *topoType = COMM_TOPO_1DMESH;
+    if (netLayer >= layers()) {
+        return no_layer(__func__, netLayer);
     }
-    return found;
+    std::vector<uint32_t> found;
+    for (uint32_t instance = 0, network = 0; find_network(netLayer, instance, network); ++instance) {
+        found.push_back(instance);
+    }
+    return answer(found, topoInsts, topoInstNum);
 }
 
-HcclResult HcclRankGraphGetRanksByTopoInst(HcclComm comm, uint32_t netLayer, uint32_t topoInstId, uint32_t** ranks,
+HcclResult HcclRankGraphGetTopoType(HcclComm, uint32_t netLayer, uint32_t topoInstId, CommTopo* topoType)
+{
+    uint32_t network = 0;
+    if (topoType == nullptr) {
+        return nowhere(__func__);
+    }
+    if (netLayer >= layers()) {
+        return no_layer(__func__, netLayer);
+    }
+    if (!find_network(netLayer, topoInstId, network)) {
+        return HCCL_E_NOT_FOUND;
+    }
+    *topoType = state.options.network_clos[network] ? COMM_TOPO_CLOS : COMM_TOPO_1DMESH;
+    return HCCL_SUCCESS;
+}
+
+HcclResult HcclRankGraphGetRanksByTopoInst(HcclComm, uint32_t netLayer, uint32_t topoInstId, uint32_t** ranks,
                                            uint32_t* rankNum)
 {
-    return topoInstId == 0 ? HcclRankGraphGetRanksByLayer(comm, netLayer, ranks, rankNum) : HCCL_E_NOT_FOUND;
+    uint32_t network = 0;
+    if (ranks == nullptr || rankNum == nullptr) {
+        return nowhere(__func__);
+    }
+    if (netLayer >= layers()) {
+        return no_layer(__func__, netLayer);
+    }
+    return find_network(netLayer, topoInstId, network) ? answer(members_of(network), ranks, rankNum)
+                                                       : HCCL_E_NOT_FOUND;
 }
 
+// A rank has an endpoint for each of a network's dies.
 HcclResult HcclRankGraphGetEndpointNum(HcclComm, uint32_t layer, uint32_t topoInstId, uint32_t* num)
 {
+    uint32_t network = 0;
     if (num == nullptr) {
         return nowhere(__func__);
     }
     if (layer >= layers()) {
         return no_layer(__func__, layer);
     }
-    *num = topoInstId == 0 ? 1 : 0;
+    *num = find_network(layer, topoInstId, network) ? 1 + (state.options.network_dies[network] >= kRegular) : 0;
     return HCCL_SUCCESS;
 }
 
-HcclResult HcclRankGraphGetEndpointDesc(HcclComm, uint32_t layer, uint32_t topoInstId, uint32_t* descNum,
+HcclResult HcclRankGraphGetEndpointDesc(HcclComm comm, uint32_t layer, uint32_t topoInstId, uint32_t* descNum,
                                         EndpointDesc* endpointDesc)
 {
+    uint32_t number = 0, network = 0;
     if (descNum == nullptr || endpointDesc == nullptr || *descNum == 0) {
         return nowhere(__func__);
     }
-    if (layer >= layers()) {
-        return no_layer(__func__, layer);
+    HcclResult found = HcclRankGraphGetEndpointNum(comm, layer, topoInstId, &number);
+    if (found != HCCL_SUCCESS) {
+        return found;
     }
-    *descNum = topoInstId == 0 ? 1 : 0;
-    if (topoInstId == 0) {
-        (void)EndpointDescInit(endpointDesc, 1);
-        set_endpoint(*endpointDesc, layer, state.rank);
+    *descNum = *descNum < number ? *descNum : number;
+    (void)EndpointDescInit(endpointDesc, *descNum);
+    (void)find_network(layer, topoInstId, network);
+    for (uint32_t i = 0; i < *descNum; ++i) {
+        set_endpoint(endpointDesc[i], network, number > 1 ? int(i) : state.options.network_dies[network] == kDie1,
+                     state.rank);
     }
     return HCCL_SUCCESS;
 }
 
-// A layer has a die of its own, and the port to the Clos network is as wide as four links of the mesh.
 HcclResult HcclRankGraphGetEndpointInfo(HcclComm, uint32_t, const EndpointDesc* endpointDesc,
                                         EndpointAttr endpointAttr, uint32_t infoLen, void* info)
 {
     if (endpointDesc == nullptr || info == nullptr || infoLen != sizeof(uint32_t)) {
         return nowhere(__func__);
     }
-    uint32_t layer = endpointDesc->commAddr.id >> 24;
-    uint32_t found = endpointAttr == ENDPOINT_ATTR_BW_COEFF ? (layer == 1 ? 4 : 1) : layer;
+    uint32_t number = endpointDesc->commAddr.id, network = number >> 24;
+    if (network >= state.options.network_layer.size()) {
+        return static_cast<HcclResult>(refuse("INVALID_ARGUMENT", "%s: 0x%x is no endpoint of a link", __func__, number));
+    }
     if (endpointAttr != ENDPOINT_ATTR_BW_COEFF && endpointAttr != ENDPOINT_ATTR_DIE_ID) {
         return static_cast<HcclResult>(refuse("UNSUPPORTED_CALL", "%s: attribute %d is not modelled", __func__,
                                               static_cast<int>(endpointAttr)));
     }
+    uint32_t found = endpointAttr == ENDPOINT_ATTR_BW_COEFF ? state.options.network_width[network]
+                                                            : (number & kDieBit) != 0;
     memcpy(info, &found, sizeof found);
     return HCCL_SUCCESS;
 }

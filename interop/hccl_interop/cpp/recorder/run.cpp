@@ -16,6 +16,7 @@
 #include <string>
 
 #include "acl/acl_rt.h"
+#include "hccl/hccl.h"
 #include "state.hpp"
 
 namespace recorder {
@@ -174,6 +175,33 @@ int call_pair(HcclComm comm, aclrtStream stream, void* in, void* out)
     return state.rank % 2 ? entry<Side>(o.receiver)(out, o.count, dtype, state.rank - 1, comm, stream) : 0;
 }
 
+// The amounts of this rank: the same list for all, or a row of a table.
+const uint64_t* amounts(const std::vector<uint64_t>& of_all)
+{
+    uint32_t ranks = state.options.ranks;
+    return of_all.data() + (of_all.size() > ranks ? uint64_t(state.rank) * ranks : 0);
+}
+
+// Calls an op whose amounts differ by rank.
+int call_varying(HcclComm comm, aclrtStream stream, void* in, void* out)
+{
+    const Options& o = state.options;
+    auto dtype = HcclDataType(o.dtype);
+    const uint64_t *sends = amounts(o.sends), *receives = amounts(o.receives);
+    const uint64_t *from = amounts(o.send_displs), *to = amounts(o.receive_displs);
+    if (o.op == "all_gather_v") {
+        return entry<decltype(&HcclAllGatherV)>(o.entry)(in, receives[state.rank], out, receives, to, dtype, comm, stream);
+    }
+    if (o.op == "reduce_scatter_v") {
+        return entry<decltype(&HcclReduceScatterV)>(o.entry)(in, sends, from, out, sends[state.rank], dtype,
+                                                             HcclReduceOp(o.reduce), comm, stream);
+    }
+    if (o.op == "all_to_all_vc") {
+        return entry<decltype(&HcclAlltoAllVC)>(o.entry)(in, o.sends.data(), dtype, out, dtype, comm, stream);
+    }
+    return entry<decltype(&HcclAlltoAllV)>(o.entry)(in, sends, from, dtype, out, receives, to, dtype, comm, stream);
+}
+
 // Calls the op with the signature that HCCL gives it.
 int call_op()
 {
@@ -210,7 +238,7 @@ int call_op()
                                   aclrtStream);
         return entry<Op>(o.entry)(in, o.count, dtype, out, o.count, dtype, comm, stream);
     }
-    return call_pair(comm, stream, in, out);
+    return op == "send_recv" ? call_pair(comm, stream, in, out) : call_varying(comm, stream, in, out);
 }
 
 int record_rank()

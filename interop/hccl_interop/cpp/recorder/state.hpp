@@ -40,7 +40,18 @@ struct Options {
     uint64_t most_moved = 0;  // bytes of one work request over a channel; 0 for no limit
     std::vector<uint32_t> server;  // by rank
     std::vector<uint32_t> device_id;
-    std::vector<uint32_t> protocol;  // by layer
+    // Ops whose amounts differ by rank, in elements: a number for each rank, or for each pair of ranks.
+    std::vector<uint64_t> sends;
+    std::vector<uint64_t> send_displs;
+    std::vector<uint64_t> receives;
+    std::vector<uint64_t> receive_displs;
+    // Networks: each joins the ranks that are in one group of it.
+    std::vector<uint32_t> network_layer;
+    std::vector<uint32_t> network_clos;  // 0: a mesh
+    std::vector<uint32_t> network_dies;  // a Dies
+    std::vector<uint32_t> network_width;  // of a port, in links of the mesh
+    std::vector<uint32_t> network_protocol;
+    std::vector<uint32_t> network_group;  // by network and rank
 };
 
 // Buffers of a rank, in the order of their addresses.
@@ -60,7 +71,8 @@ struct Thread {
 
 struct Channel {
     uint32_t peer;
-    uint32_t layer;
+    uint32_t network;
+    int die;
     uint32_t notifies;
     std::vector<uint32_t> memories;  // numbers of the registered memories that the peer may access
     bool is_open;
@@ -108,6 +120,10 @@ inline Channel* channel_of(ChannelHandle handle)
     uint64_t index = handle - kChannelHandle;
     return index < state.channels.size() && state.channels[index].is_open ? &state.channels[index] : nullptr;
 }
+
+// rank_graph.cpp
+// The network and the die of the link that an endpoint's address names; false where no link leads to the peer.
+bool find_link(const EndpointDesc& local, uint32_t peer, uint32_t& network, int& die);
 
 // memory.cpp
 void lay_out_memory();

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hccl_interop.cpp.export.calls import Use, bytes_of, offset_of
+from hccl_interop.cpp.export.calls import Use, bytes_of, offset_of, offset_uses
 from hccl_interop.cpp.export.ccu.instruction_order import AlikeRanks
 from hccl_interop.cpp.export.folding import CppStep
 from hccl_interop.cpp.export.kernel import KernelWriter, Scope
@@ -104,8 +104,10 @@ class LengthWriter(KernelWriter):
 
     def _uses(self, step: CppStep) -> Iterator[Use]:
         terms = self._of(step)
-        found = (terms.place("src"), terms.slice("src")) if terms.shape.src else (terms.sizing,)
-        yield from (use for use in found if use is not None)
+        if terms.shape.src:
+            yield from offset_uses(terms, "src")
+        elif terms.sizing is not None:
+            yield terms.sizing
 
     def _step(self, step: CppStep, out: CppLines, scope: Scope) -> None:
         terms, spelling = self._of(step), self._spelling(scope)

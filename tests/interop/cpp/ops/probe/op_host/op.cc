@@ -330,9 +330,10 @@ const std::map<std::string, std::function<int(OpArgs&)>> kCases = {
      }},
     {"HcclCommSymWinGet",
      [](OpArgs& a) -> int {
-         HcclCommSymWindow window = nullptr;
-         size_t offset = 0;
-         return HcclCommSymWinGet(kComm, a.in, 8, &window, &offset);  // HcclCommSymWinGet
+         HcclCommSymWindow window = a.in;
+         size_t offset = 1;
+         HCHECK(HcclCommSymWinGet(kComm, a.in, 8, &window, &offset));
+         return Expect(window == nullptr && offset == 0);
      }},
     {"aclrtMemcpy of a buffer",
      [](OpArgs& a) -> int {
