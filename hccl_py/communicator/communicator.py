@@ -213,7 +213,7 @@ class Communicator(CollectiveOps):
         name = f"{self.name}_{number}" if name is None else check_name(name)
         settings = {"buffsize_mb": buffsize_mb, "deterministic": deterministic}
         given = {key: value for key, value in settings.items() if value is not None}
-        config = Config.load({}, **(self.config.model_dump() | given))
+        config = replace(self.config, **given)
         if not any(member in local for member in members):
             return None
         domain = replace(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import ceil
 from typing import Any
@@ -110,7 +110,7 @@ class Member:
     def _open(self, ranks: tuple[int, ...], name: str, device: torch.device) -> Communicator:
         """Open the communicator of some ranks, which are a world of their own for the platform."""
         topology, rank = self.topology.subset(ranks), ranks.index(self.rank)
-        config = self.config.model_copy(update={"exec_timeout": max(1, ceil(self.seconds))})
+        config = replace(self.config, exec_timeout=max(1, ceil(self.seconds)))
         store = TorchStore(self.store, f"hccl_py/{name}", partial(self.look, ranks), self.gate)
         platform = self._platform_of(device).joined(
             rank, topology.size, store, self.seconds, device.index
