@@ -54,7 +54,7 @@ class Machine:
 
     def planner(self, **changes: str) -> Planner:
         """Return a planner under other settings."""
-        config = replace(self.config, strict=False, **changes)
+        config = replace(self.config, strict=False, **changes)  # type: ignore[arg-type]
         return Planner(self.topology, config, self.registry, "numerics")
 
     def time_us(self, plan: Plan) -> float:

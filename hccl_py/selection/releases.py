@@ -38,7 +38,7 @@ class ReleaseChange:
             raise ParameterError(
                 f"Ruleset {ruleset!r} is unknown.", did_you_mean(ruleset, RULESETS)
             )
-        other = replace(config, ruleset=ruleset)
+        other = replace(config, ruleset=ruleset)  # type: ignore[arg-type]
         return ReleaseChange(HcclChoice(op, topology, config), HcclChoice(op, topology, other))
 
     @property
