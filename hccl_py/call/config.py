@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from hccl_py.call.algo import check_algo
 from hccl_py.call.algo_executors import is_executors
@@ -76,49 +75,87 @@ RulesetName = Literal["cann-2025.07", "cann-2026.08", "hccl-170ddee"]
 DEFAULT_RULESET: RulesetName = "cann-2026.08"
 
 
-def _switch(value: object) -> object:
-    return {"0": False, "1": True}.get(value, "") if isinstance(value, str) else value
+def _whole(value: object, least: int, most: int) -> int:
+    """Read a number in digits: not one of the texts that int() takes beyond these, and no bool."""
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ValueError
+    return value
 
 
-def _truth(value: object) -> object:
-    return (
-        {"TRUE": True, "FALSE": False}.get(value.upper(), "") if isinstance(value, str) else value
-    )
+def _seconds(value: object) -> float:
+    """Read seconds with up to two decimals, without sign or exponent."""
+    if isinstance(value, str) and _SECONDS.fullmatch(value):
+        value = float(value) if "." in value else int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError
+    if value != round(value, 2) or not 0 <= value <= MAX_TIMEOUT:
+        raise ValueError
+    return value
 
 
-def _ruleset(value: object) -> object:
-    """Refuse names from before rulesets had releases, with a hint to their successor."""
+def _switch(value: object, words: Mapping[str, bool]) -> bool:
+    """Read True or False, or a word for one of them."""
+    found = words.get(value.upper()) if isinstance(value, str) else value
+    if not isinstance(found, bool):
+        raise ValueError
+    return found
+
+
+def _word(value: object, words: tuple[str, ...]) -> str:
+    """Read one of some words."""
+    if not isinstance(value, str) or value not in words:
+        raise ValueError
+    return value
+
+
+def _lower(value: object, words: tuple[str, ...]) -> str:
+    """Read one of some words, in capital letters or not."""
+    return _word(value.lower() if isinstance(value, str) else value, words)
+
+
+def _ruleset(value: object) -> str:
+    """Read a ruleset; names from before rulesets had releases have a hint to their successor."""
     if isinstance(value, str) and value.startswith("classic-"):
         raise ConfigError(
             f"The ruleset {value!r:.60} has no version.",
             "It was a mixture: cann-2025.07 has its tables, without rows that came later. (EI0001)",
         )
+    return _word(value, get_args(RulesetName))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError
     return value
 
 
-def _lower(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
+_DIGIT = partial(_switch, words={"0": False, "1": True})
+_TRUTH = partial(_switch, words={"TRUE": True, "FALSE": False})
+
+_READERS: dict[str, Callable[[Any], object]] = {
+    "buffsize_mb": partial(_whole, least=1, most=1 << 20),
+    "algo": _text,
+    "deterministic": partial(_lower, words=("false", "true", "strict")),
+    "mode": Mode,
+    "op_expansion_mode": partial(_word, words=get_args(ExpansionMode)),
+    "new_selector": _DIGIT,
+    "exec_timeout": _seconds,
+    "intra_pcie_enable": _DIGIT,
+    "intra_roce_enable": _DIGIT,
+    "inter_hccs_disable": _TRUTH,
+    "wire": partial(_word, words=("gloo", "mpi")),
+    "device": partial(_word, words=("cpu", "cuda", "npu")),
+    "strict": _TRUTH,
+    "ruleset": _ruleset,
+    "zero_copy": _TRUTH,
+}
+"""What makes a setting of a text or of a value, by name; a ValueError refuses it."""
 
 
-def _digits(value: object) -> object:
-    """Refuse texts that int() takes beyond digits, and bool."""
-    if isinstance(value, bool):
-        return ""
-    return "" if isinstance(value, str) and not (value.isascii() and value.isdigit()) else value
-
-
-def _seconds(value: object) -> object:
-    """Refuse numbers with more than two decimals, signs or exponents, and bool."""
-    if isinstance(value, float):
-        return value if value == round(value, 2) else ""
-    if not isinstance(value, str):
-        return _digits(value)
-    if not _SECONDS.fullmatch(value):
-        return ""
-    return float(value) if "." in value else int(value)
-
-
-class Config(BaseModel):
+@dataclass(frozen=True)
+class Config:
     """The settings of a user, with HCCL's names and defaults.
 
     `buffsize_mb` is the size of CCL_In and of CCL_Out each, in MB of 2^20 bytes. None stands for
@@ -129,28 +166,31 @@ class Config(BaseModel):
     selection raise where HCCL would refuse a call or take an executor that is not offered here.
     `new_selector`: costs choose in place of rules on an Ascend 950, for three ops.
     `ruleset` names the release whose tables choose. `zero_copy`: user memory is registered with all
-    ranks, which HCCL makes use of on 910_93.
+    ranks, which HCCL makes use of on 910_93. A plain class: every process of a job imports it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    buffsize_mb: Annotated[int, BeforeValidator(_digits)] = Field(default=200, ge=1, le=1 << 20)
+    buffsize_mb: int = 200
     algo: str = ""
-    deterministic: Annotated[Literal["false", "true", "strict"], BeforeValidator(_lower)] = "false"
+    deterministic: Literal["false", "true", "strict"] = "false"
     mode: Mode = Mode.OP_BASE
     op_expansion_mode: ExpansionMode | None = None
-    new_selector: Annotated[bool, BeforeValidator(_switch)] = False
-    exec_timeout: Annotated[
-        Annotated[int | float, Field(ge=0, le=MAX_TIMEOUT)] | None, BeforeValidator(_seconds)
-    ] = None
-    intra_pcie_enable: Annotated[bool | None, BeforeValidator(_switch)] = None
-    intra_roce_enable: Annotated[bool | None, BeforeValidator(_switch)] = None
-    inter_hccs_disable: Annotated[bool, BeforeValidator(_truth)] = False
+    new_selector: bool = False
+    exec_timeout: int | float | None = None
+    intra_pcie_enable: bool | None = None
+    intra_roce_enable: bool | None = None
+    inter_hccs_disable: bool = False
     wire: Literal["gloo", "mpi"] | None = None
     device: Literal["cpu", "cuda", "npu"] | None = None
     strict: bool = False
-    ruleset: Annotated[RulesetName, BeforeValidator(_ruleset)] = DEFAULT_RULESET
+    ruleset: RulesetName = DEFAULT_RULESET
     zero_copy: bool = False
+
+    def __post_init__(self) -> None:
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if value is not setting.default:
+                read = _read(setting.name, value, f"Setting {setting.name}")
+                object.__setattr__(self, setting.name, read)
 
     @property
     def ccl_bytes(self) -> int:
@@ -241,22 +281,22 @@ class Config(BaseModel):
         EI0001).
         """
         environment = os.environ if environment is None else environment
-        values: dict[str, object] = {
-            name: environment[variable].strip()
-            for name, variable in _VARIABLES.items()
-            if variable in environment
-        }
         given = {name: value for name, value in overrides.items() if value is not None}
-        if values.get("op_expansion_mode") == "AIV_ONLY" and "op_expansion_mode" not in given:
+        for name in given.keys() - _READERS.keys():
+            hint = f"Known settings: {', '.join(_READERS)}. (EI0001)"
+            raise ConfigError(f"Setting {name} has the illegal value {given[name]!r}.", hint)
+        values = {
+            name: _read(name, environment[variable].strip(), f"Environment variable {variable}")
+            for name, variable in _VARIABLES.items()
+            if variable in environment and name not in given
+        }
+        if values.get("op_expansion_mode") == "AIV_ONLY":
             raise ConfigError(
                 "Environment variable HCCL_OP_EXPANSION_MODE has the illegal value 'AIV_ONLY'.",
                 f"Expected: {_EXPECTED['op_expansion_mode']}; AIV_ONLY is for the configuration of "
                 "a communicator: expansion_mode. (EI0001)",
             )
-        try:
-            config = Config.model_validate(values | given)
-        except ValidationError as error:
-            raise _config_error(error, values | given, given) from None
+        config = Config(**values, **given)  # type: ignore[arg-type]
         _check_links(config)
         check_algo(config.algo)
         return config
@@ -286,19 +326,10 @@ def _product_error(name: str, value: object, product: Product, expected: str) ->
     )
 
 
-def _config_error(
-    error: ValidationError, values: Mapping[str, object], given: Mapping[str, object]
-) -> ConfigError:
-    first: Any = error.errors()[0]
-    name = str(first["loc"][0])
-    variable = _VARIABLES.get(name, "")
-    raw = values.get(name, first["input"])  # before our own validators made it comparable
-    what = (
-        f"Environment variable {variable}" if variable and name not in given else f"Setting {name}"
-    )
-    hint = (
-        f"Expected: {_EXPECTED[name]}."
-        if name in _EXPECTED
-        else f"Known settings: {', '.join(Config.model_fields)}."
-    )
-    return ConfigError(f"{what} has the illegal value {raw!r}.", f"{hint} (EI0001)")
+def _read(name: str, value: object, what: str) -> object:
+    """Return a setting's value; ConfigError with `what` has it."""
+    try:
+        return _READERS[name](value)
+    except ValueError:
+        hint = f"Expected: {_EXPECTED[name]}. (EI0001)"
+        raise ConfigError(f"{what} has the illegal value {value!r}.", hint) from None

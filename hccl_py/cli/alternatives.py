@@ -149,7 +149,7 @@ def _larger_buffers(point: Point, plan: Plan, us: float) -> list[Alternative]:
     wanted = config.buffsize_mb * rounds
     if rounds < 2 or wanted > _MOST_BUFFER_MB:
         return []
-    larger = config.model_copy(update={"buffsize_mb": wanted})
+    larger = replace(config, buffsize_mb=wanted)
     call = replace(point.call, config=larger)
     outcome = evaluate(point.model_copy(update={"call": call}))
     if outcome.error is not None or rounded_us(outcome.time_us) >= rounded_us(us):

@@ -212,8 +212,8 @@ class Communicator(CollectiveOps):
         local, number = self.local_ranks, next(self._group_numbers)
         name = f"{self.name}_{number}" if name is None else check_name(name)
         settings = {"buffsize_mb": buffsize_mb, "deterministic": deterministic}
-        given = {key: value for key, value in settings.items() if value is not None}
-        config = Config.load({}, **(self.config.model_dump() | given))
+        given: dict[str, Any] = {key: it for key, it in settings.items() if it is not None}
+        config = replace(self.config, **given)
         if not any(member in local for member in members):
             return None
         domain = replace(

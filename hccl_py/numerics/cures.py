@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from hccl_py.call.algo import ALGORITHMS
@@ -54,7 +54,7 @@ class Machine:
 
     def planner(self, **changes: str) -> Planner:
         """Return a planner under other settings."""
-        config = self.config.model_copy(update={"strict": False, **changes})
+        config = replace(self.config, strict=False, **changes)  # type: ignore[arg-type]
         return Planner(self.topology, config, self.registry, "numerics")
 
     def time_us(self, plan: Plan) -> float:

@@ -173,7 +173,7 @@ def selection_bounds(op: OpParam, topology: Topology, config: Config) -> list[in
     """Return the counts of elements at which a condition of the decision table changes: the bounds
     of its rows on facts that grow with the size.
     """
-    config = config.model_copy(update={"strict": False})
+    config = replace(config, strict=False)
     facts = [
         gather_facts(replace(op, count=count), topology, config) for count in (1 << 20, 1 << 21)
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -38,7 +38,7 @@ class ReleaseChange:
             raise ParameterError(
                 f"Ruleset {ruleset!r} is unknown.", did_you_mean(ruleset, RULESETS)
             )
-        other = config.model_copy(update={"ruleset": ruleset})
+        other = replace(config, ruleset=ruleset)  # type: ignore[arg-type]
         return ReleaseChange(HcclChoice(op, topology, config), HcclChoice(op, topology, other))
 
     @property

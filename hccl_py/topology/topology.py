@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -324,6 +323,8 @@ class Topology:
 
     def _repr_html_(self) -> str:
         """Return its servers and ranks as a picture, for notebooks."""
+        from html import escape
+
         from hccl_py.trace.notebook import topology_picture
 
         return f"<div><p>{escape(self.description)}</p>{topology_picture(self)}</div>"

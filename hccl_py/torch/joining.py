@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import ceil
 from typing import Any
@@ -29,6 +29,10 @@ from hccl_py.torch.store import TorchStore, answering, store_of_attempt
 PLATFORMS = {"cpu": "distributed", "npu": "npu"}
 """The platform that carries tensors, by kind of device."""
 _LAST_REQUEST_S = 1.0
+MESSAGE_MB = 8
+"""Size of the CCL buffers of a sender and a receiver, in MB: such pairs are many, a message that is
+longer goes in rounds, and what fits a cache is copied faster.
+"""
 
 
 @dataclass
@@ -58,7 +62,7 @@ class Member:
 
     def communicator(self, device: torch.device) -> Communicator:
         """Open the group's communicator for tensors of a device; all its ranks do so."""
-        return self._open(tuple(range(self.size)), self.name, device)
+        return self._open(tuple(range(self.size)), self.name, device, self.config)
 
     def pair(self, source: int, destination: int, name: str, device: torch.device) -> Communicator:
         """Open the communicator of a sender, its rank 0, and a receiver; both do so."""
@@ -66,7 +70,9 @@ class Member:
             raise ParameterError(
                 f"Rank {self.rank} sends to itself.", "Copy the tensor: torch has no such message."
             )
-        return self._open((source, destination), name, device)
+        size = min(self.config.buffsize_mb, MESSAGE_MB)
+        config = replace(self.config, buffsize_mb=size)
+        return self._open((source, destination), name, device, config)
 
     def shut(self) -> None:
         """Keep all threads out of the store for good: the process ends."""
@@ -107,10 +113,12 @@ class Member:
         assert isinstance(found, ProcessPlatform)
         return found
 
-    def _open(self, ranks: tuple[int, ...], name: str, device: torch.device) -> Communicator:
+    def _open(
+        self, ranks: tuple[int, ...], name: str, device: torch.device, config: Config
+    ) -> Communicator:
         """Open the communicator of some ranks, which are a world of their own for the platform."""
         topology, rank = self.topology.subset(ranks), ranks.index(self.rank)
-        config = self.config.model_copy(update={"exec_timeout": max(1, ceil(self.seconds))})
+        config = replace(config, exec_timeout=max(1, ceil(self.seconds)))
         store = TorchStore(self.store, f"hccl_py/{name}", partial(self.look, ranks), self.gate)
         platform = self._platform_of(device).joined(
             rank, topology.size, store, self.seconds, device.index

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from hccl_py.call.config import Config
@@ -48,7 +48,7 @@ def candidates(
     suits.
     """
     make_operator(op.name).check(op, topology)
-    config = config.model_copy(update={"strict": False})
+    config = replace(config, strict=False)
     chosen, _ = select(op, topology, config, registry)
     facts, ordered = gather_facts(op, topology, config), config.ordered(op)
     wanted = [

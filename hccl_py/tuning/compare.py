@@ -362,7 +362,7 @@ def _planned(
         if op in seen:
             continue
         seen.add(op)
-        config = point.call.config.model_copy(update={"strict": False})
+        config = replace(point.call.config, strict=False)
         chosen, _ = select(op, topology, config, registry)
         notes |= dict.fromkeys(_notes(chosen))
         for one in candidates(op, topology, config, registry):

@@ -8,6 +8,7 @@ words are kept; nothing is recorded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -81,7 +82,7 @@ def _settings(topology: Topology, config: Config) -> Iterator[HcclSetting]:
         if mode is not None and mode != config.op_expansion_mode:
             update["op_expansion_mode"] = mode
         said = " ".join(f"{_NAMES[name]}={_as_text(value)}" for name, value in update.items())
-        yield HcclSetting(said, config.model_copy(update=update))
+        yield HcclSetting(said, replace(config, **update))  # type: ignore[arg-type]
 
 
 _NAMES = {

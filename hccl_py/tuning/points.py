@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic_core import to_jsonable_python
 
 from hccl_py.call.call_spec import CallSpec, ClusterSpec
 from hccl_py.call.config import Config
@@ -121,7 +122,7 @@ def _has_open_levels(name: str) -> bool:
 
 def _keyed(config: dict[str, Any]) -> dict[str, Any]:
     """Return the settings for a key: those that are newer than keys only where they are set."""
-    usual = Config().model_dump(mode="json")
+    usual = to_jsonable_python(Config())
     found = {n: v for n, v in config.items() if n not in _NEWER or v != usual[n]}
     roce = bool(config["intra_roce_enable"])  # None and False make the same links
     return found | {"intra_roce_enable": roce}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -153,5 +154,5 @@ class _TimedCall:
     @cached_property
     def _hccl(self) -> Selection:
         """The choice of HCCL's rules."""
-        config = self.point.call.config.model_copy(update={"strict": False})
+        config = replace(self.point.call.config, strict=False)
         return select(self.op, self.topology, config, installed_executors())[0]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hccl_py as hccl
-from hccl_platform.emulated.session import EmulatedPlatform
+from hccl_platform.emulated import EmulatedPlatform
 from hccl_py.communicator.planning import CACHED_PLANS, BatchingWarning
 from hccl_py.errors import DeadlockError, HcclError, OrchestrationError, ParameterError
 from hccl_py.plugins.executor import PlaneRequest, ResourceRequest

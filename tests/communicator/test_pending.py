@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import hccl_py as hccl
-from hccl_platform.emulated import EmulatedPlatform, EmulatedSession
+from hccl_platform.emulated import EmulatedPlatform
+from hccl_platform.emulated.session import EmulatedSession
 from hccl_py.errors import ExecTimeoutError, ParameterError
 from hccl_py.plugins.platforms import Work
 

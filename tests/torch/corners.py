@@ -215,6 +215,30 @@ def any_source_among_others(rank: int, size: int) -> None:
     assert [int(got[k].item()) // 10 for k in (0, 2, 4)] == [1, 2, 3]
 
 
+def buffers_of_messages(rank: int, size: int) -> None:
+    """A group has memory for the CCL buffers that it uses, messages for small ones of their own."""
+    before, group = _shared_mb(), dist.new_group()
+    dist.all_reduce(torch.ones(256), group=group)
+    assert _shared_mb() - before < 1
+    if rank < 2:
+        data = torch.arange(8 << 20, dtype=torch.float32) * (1 - rank)  # 32 MB
+        for tag in range(2):
+            if rank == 0:
+                dist.send(data, 1, group=group, tag=tag)
+            else:
+                dist.recv(data.zero_(), 0, group=group, tag=tag)
+                assert torch.equal(data, torch.arange(8 << 20, dtype=torch.float32))
+        assert _shared_mb() - before < 2 * (8 + 8) + 2  # of each tag: the sender's and the own
+    dist.destroy_process_group(group)
+
+
+def _shared_mb() -> float:
+    """Return the shared memory that this process has touched."""
+    with open("/proc/self/status") as file:
+        found = next(line for line in file if line.startswith("RssShmem:"))
+    return int(found.split()[1]) / 1024
+
+
 def groups_come_and_go(rank: int, size: int) -> None:
     """Groups, one of them of gloo, leave no descriptor, thread or mapping."""
 

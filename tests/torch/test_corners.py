@@ -28,6 +28,7 @@ MOST_FUNCTIONS = 120
         corners.waited_for_elsewhere,
         corners.many_messages,
         corners.any_source_among_others,
+        corners.buffers_of_messages,
         corners.groups_come_and_go,
     ],
     ids=lambda program: program.__name__,

@@ -1,5 +1,5 @@
 """All ranks in one process on numpy memory: the default platform."""
 
-from hccl_platform.emulated.session import EmulatedPlatform, EmulatedSession
+from hccl_platform.emulated.platform import EmulatedPlatform
 
-__all__ = ["EmulatedPlatform", "EmulatedSession"]
+__all__ = ["EmulatedPlatform"]

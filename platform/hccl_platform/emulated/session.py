@@ -1,4 +1,4 @@
-"""The emulated platform: all ranks in this process, their memory in numpy arrays."""
+"""The session of the emulated platform: the memory of all ranks, and what runs their programs."""
 
 from __future__ import annotations
 
@@ -13,39 +13,14 @@ import numpy.typing as npt
 from hccl_platform.emulated.fast import FastPath, Thresholds
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler, WaitLimit
-from hccl_platform.emulated.turns import Turns, check_slow
+from hccl_platform.emulated.turns import Turns
 from hccl_platform.lowering.memory import Memory, user_arrays
 from hccl_platform.lowering.moves import Bytes, moves_of
 from hccl_platform.lowering.session_state import SessionState
-from hccl_py.call.config import Config
-from hccl_py.plugins.platforms import DONE, Check, Group, Schedule, Work
+from hccl_py.plugins.platforms import DONE, Schedule, Work
 from hccl_py.plugins.resources import ResourceResponse
 from hccl_py.program.program import Program
 from hccl_py.topology.topology import Topology
-
-
-class EmulatedPlatform:
-    """Runs programs on the CPU: as fast as possible, or in the interleaving of a schedule.
-
-    A wait that can never end is an error at once. HCCL_EXEC_TIMEOUT bounds, on the clock of this
-    machine, the waits of a scheduled run; without a schedule tasks run in an order without waits.
-    """
-
-    name = "emulated"
-    clock = "wall"
-
-    def checks(self) -> Sequence[Check]:
-        return ()  # it needs no more than hccl-py itself
-
-    def open(
-        self, topology: Topology, config: Config, schedule: Schedule | None, group: Group
-    ) -> EmulatedSession:
-        if schedule is not None:
-            check_slow(topology, schedule.slow)
-        waits = WaitLimit(config.wait_seconds(topology.product))
-        return EmulatedSession(
-            topology.size, config.ccl_bytes, schedule, topology=topology, waits=waits
-        )
 
 
 class EmulatedSession:

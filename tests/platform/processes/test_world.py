@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -163,3 +164,20 @@ def test_a_reason_that_is_no_error_of_ours_is_a_lost_peer() -> None:
     error = from_text(as_text(KeyError("x"), 3))
     assert type(error) is PeerLostError
     assert error.message == "Rank 3 has failed: KeyError: 'x'"
+
+
+def test_a_rank_imports_neither_models_nor_other_platforms() -> None:
+    """Every process of a job pays for what is imported before its first call."""
+    code = """
+import sys
+from hccl_py.call.config import Config
+from hccl_py.communicator.communicator import Communicator
+from hccl_py.plugins.discovery import find_platform, installed_executors
+find_platform("distributed"), installed_executors(), Config.load()
+unused = {"pydantic", "html", "hccl_platform.emulated.session", "hccl_platform.device.session"}
+unused |= {"hccl_py.topology.networks", "hccl_py.clocks.cost"}
+print(*sorted(unused & set(sys.modules)))
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
