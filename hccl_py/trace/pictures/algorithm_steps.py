@@ -25,7 +25,13 @@ from hccl_py.topology import Topology
 from hccl_py.trace.pictures.captions import stem
 from hccl_py.trace.pictures.flow import MAX_RANKS, Flow, flow_of
 from hccl_py.trace.pictures.held_cells import HeldCells, cells_of
-from hccl_py.trace.pictures.pairings import Clause, ServerPlaces, clauses_of, sentence
+from hccl_py.trace.pictures.pairings import (
+    Clause,
+    ServerPlaces,
+    clauses_of,
+    ending_of,
+    sentence,
+)
 from hccl_py.trace.pictures.seats import Seats, grid_seats, seats_of_ranks
 from hccl_py.trace.scene import UNREACHED, Scene
 from hccl_py.values import Floats, IntArray
@@ -373,7 +379,11 @@ def _steps(
             AlgorithmStep(
                 _label(program, moving.label[own]),
                 clauses_of(source, target, places),
-                _ending(kinds, adds=adds),
+                ending_of(
+                    reads=bool((kinds & READ).all()),
+                    reduces=bool((kinds & REDUCE).all()),
+                    adds=adds,
+                ),
                 float(moving.start_us[own].min(initial=np.inf)),
                 float(moving.arrive_us[own].max(initial=0.0)),
                 int(sent.max(initial=0)),
@@ -390,13 +400,6 @@ def _label(program: Program, labels: IntArray) -> str:
     if len(texts) > 1:
         texts = list(dict.fromkeys(map(stem, texts)))
     return one_line(", ".join(texts[:3]))[:80]
-
-
-def _ending(kinds: IntArray, *, adds: bool) -> str:
-    reads, reduces = bool((kinds & READ).all()), bool((kinds & REDUCE).all())
-    if reduces:
-        return "reads_adds" if reads else "adds"
-    return "then_adds" if adds else "reads" if reads else ""
 
 
 def _inside(source: IntArray, target: IntArray, nodes: StepNodes) -> tuple[tuple[int, int], ...]:

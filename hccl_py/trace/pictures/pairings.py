@@ -46,6 +46,7 @@ RULES = {
     "back": "every {who} sends to the one {by} back",
     "neighbours": "every {who} sends to both neighbours on a ring",
     "others": "every {who} sends to {count} others",
+    "one_pair": "{who} {rank} sends to {who} {to}",
     "one_other": "every {who} sends to one other",
     "from_one": "{who} {rank} sends to {count} others",
     "to_one": "{count} {who}s send to {who} {rank}",
@@ -161,6 +162,8 @@ def _matches(pairs: _NodePairs) -> Iterator[tuple[str, dict[str, int]]]:
     mutual = bool(np.isin(target * count + source, source * count + target).all())
     if mutual and bool((out == 2).all()) and _is_one_ring(source, target, count):
         yield "neighbours", {}
+    if pairs.number == 1:
+        yield "one_pair", {"rank": int(source[0]), "to": int(target[0])}
     if (out == out[0]).all() and out[0]:
         yield ("one_other", {}) if out[0] == 1 else ("others", {"count": int(out[0])})
     if (out > 0).sum() == 1 and pairs.number > 1:
@@ -200,6 +203,15 @@ def sentence(clauses: tuple[Clause, ...], ending: str) -> str:
         return ""
     text = "; ".join([*parts, ENDINGS[ending]] if ending else parts)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def ending_of(*, reads: bool, reduces: bool, adds: bool) -> str:
+    """Return the key of what receivers do: of moves that all read or all reduce, or whose data are
+    added up by tasks behind them.
+    """
+    if reduces:
+        return "reads_adds" if reads else "adds"
+    return "then_adds" if adds else "reads" if reads else ""
 
 
 def _is_power(number: int) -> bool:

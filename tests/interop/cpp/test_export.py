@@ -43,6 +43,20 @@ def test_a_ring_is_a_loop_for_all_sizes() -> None:
     assert ring.difference(1, 33, 12345, 50 << 20, (50 << 20) + 1, 128 << 20) is None
 
 
+def test_what_a_phase_does_stands_above_its_function() -> None:
+    text = export("AllReduceMixExecutor", servers=2, devices=4, size="64K").kernel
+    said = dict(re.findall(r"^// (.*)\nHcclResult (\w+)", text, re.MULTILINE)[::-1])
+    assert said == {
+        "In every server, every device sends to every other; the receiver reads it and adds it to "
+        "its own.": "ReduceScatter",
+        "Between servers, each device with its like: server 1 sends to server 0; the receiver "
+        "reads it and adds it to its own.": "Reduce",
+        "Between servers, each device with its like: server 0 sends to server 1; the receiver "
+        "reads it.": "Broadcast",
+        "In every server, every device sends to every other; the receiver reads it.": "AllGather",
+    }
+
+
 HANDFUL: dict[str, dict[str, object]] = {
     "AllReduceMeshSmallCountExecutor": {"devices": 4},  # branches, slots, two memories
     "AllGatherMeshGraphExecutor": {"servers": 2, "devices": 2, "mode": "graph"},  # user memory

@@ -143,6 +143,7 @@ export const ENGLISH = {
   rule_back: 'every {who} sends to the one {by} back',
   rule_neighbours: 'every {who} sends to both neighbours on a ring',
   rule_others: 'every {who} sends to {count} others',
+  rule_one_pair: '{who} {rank} sends to {who} {to}',
   rule_one_other: 'every {who} sends to one other',
   rule_from_one: '{who} {rank} sends to {count} others',
   rule_to_one: '{count} {who}s send to {who} {rank}',

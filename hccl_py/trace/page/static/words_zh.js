@@ -143,6 +143,7 @@ export const CHINESE = {
   rule_back: '每个{who}发给前面第 {by} 个',
   rule_neighbours: '每个{who}发给环上的两个邻居',
   rule_others: '每个{who}发给另外 {count} 个',
+  rule_one_pair: '{who} {rank} 发给{who} {to}',
   rule_one_other: '每个{who}发给另外一个',
   rule_from_one: '{who} {rank} 发给另外 {count} 个',
   rule_to_one: '{count} 个{who}发给{who} {rank}',

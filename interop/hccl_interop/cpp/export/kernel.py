@@ -122,6 +122,7 @@ class KernelWriter:
                 name = names.name(camel_case(section.label))
                 inside = CppLines(1)
                 self._section(section, inside, Scope())
+                out.comment(section.said)
                 self._function(out, name, inside)
                 if section.is_function:
                     self._functions[section.label] = name

@@ -7,7 +7,6 @@ one HCCL buffer of a rank.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
@@ -19,14 +18,13 @@ from hccl_interop.cpp.export.fitting import Fitter
 from hccl_interop.cpp.export.folding import CppStep, Node, fold, joined, key_of
 from hccl_interop.cpp.export.notifies import notifies_of_threads
 from hccl_interop.cpp.export.points import Points
+from hccl_interop.cpp.export.sentences import phase_of, sentences_of
 from hccl_interop.cpp.export.sizes import SizeFields, StepLayout
 from hccl_py.enums import TaskKind
 from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
+from hccl_py.trace.pictures.pairings import ServerPlaces
 from hccl_py.values import IntArray, RankInt, values_of
-
-_COUNTED = re.compile(r"[\s\d\[\](),/]+$")
-"""What distinguishes the turns of a phase in its labels: the 2/3, 4 or [0, 1] at their ends."""
 
 _MOST_SECTIONS = 12
 """Most named sections of a program that is split by its labels."""
@@ -62,12 +60,13 @@ class Branch(NamedTuple):
 
 class CppSection(NamedTuple):
     """The steps under one label ("" for none), by groups of ranks with the same steps; those that
-    other sections call in several places are a function.
+    other sections call in several places are a function. `said` is what they do in a sentence.
     """
 
     label: str
     branches: list[Branch]
     is_function: bool = False
+    said: str = ""
 
 
 _Labelled: TypeAlias = tuple[str, list[CppStep]]
@@ -79,18 +78,22 @@ def sections_of(program: Program, sizes: SizeFields, fitter: Fitter) -> list[Cpp
     reader = _StepReader(program, sizes)
     runs = [reader.labelled(number) for number in range(len(program.batches))]
     ranks = [tuple(batch.ranks.tolist()) for batch in program.batches]
+    places = ServerPlaces.of(np.arange(fitter.ranks) // fitter.devices)
+    said = sentences_of(program, places)
     found = []
     for label in _recurring(runs):
         once = [next(steps for name, steps in mine if name == label) for mine in runs]
-        found.append(CppSection(label, branches_of(ranks, once, fitter), is_function=True))
+        branches = branches_of(ranks, once, fitter)
+        found.append(CppSection(label, branches, is_function=True, said=said[phase_of(label)]))
         runs = [[_called(run) if run[0] == label else run for run in mine] for mine in runs]
     labelled = [_by_phase(mine) for mine in runs]
     labels = {tuple(label for label, _ in mine) for mine in labelled}
     if len(labels) > 1 or sum(bool(label) for label in next(iter(labels))) > _MOST_SECTIONS:
         labelled = [[("", [step for _, steps in mine for step in steps])] for mine in labelled]
     return found + [
-        CppSection(alike[0][0], branches_of(ranks, [steps for _, steps in alike], fitter))
+        CppSection(name, branches_of(ranks, [steps for _, steps in alike], fitter), said=said[name])
         for alike in zip(*labelled, strict=True)
+        for name in [alike[0][0]]
     ]
 
 
@@ -124,7 +127,7 @@ def _by_phase(runs: Sequence[_Labelled]) -> list[_Labelled]:
     """Return the steps of the turns of a phase as one run, with those between its turns."""
     found: list[_Labelled] = []
     for label, steps in runs:
-        name = _COUNTED.sub("", label)
+        name = phase_of(label)
         if found and found[-1][0] == name:
             found[-1][1].extend(steps)
         elif name and [one for one, _ in found[-2:]] == [name, ""]:

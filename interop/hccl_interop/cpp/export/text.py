@@ -35,6 +35,11 @@ class CppLines:
         """Add a line."""
         self._lines.append(f"{_INDENT * self._depth}{line}".rstrip())
 
+    def comment(self, text: str) -> None:
+        """Add a comment; nothing for no text."""
+        for line in wrap(text, WIDTH - len(_INDENT) * self._depth - 3):
+            self.add(f"// {line}")
+
     def extend(self, other: CppLines) -> None:
         """Add all lines of another text, as they are."""
         self._lines += other._lines

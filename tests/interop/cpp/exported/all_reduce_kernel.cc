@@ -28,6 +28,7 @@ HcclResult Join(const Resources& res, uint32_t workers)
     return HCCL_SUCCESS;
 }
 
+// 3 ranks send to rank 0; the receiver adds it to its own.
 HcclResult Reduce(const OpParam& param, const Resources& res)
 {
     const uint32_t rank = param.rank;
@@ -52,6 +53,7 @@ HcclResult Reduce(const OpParam& param, const Resources& res)
     return HCCL_SUCCESS;
 }
 
+// Rank 0 sends to 3 others; the receiver reads it.
 HcclResult Broadcast(const OpParam& param, const Resources& res)
 {
     const uint32_t rank = param.rank;

@@ -21,6 +21,7 @@ Slice Part(const Slice& whole, uint32_t parts, uint32_t index, uint32_t count = 
     return Slice{whole.offset + begin, end - begin};
 }
 
+// Every rank sends to the next; the receiver reads it and adds it to its own.
 HcclResult ReduceScatter(const OpParam& param, const Resources& res)
 {
     const uint32_t rank = param.rank;
@@ -40,6 +41,7 @@ HcclResult ReduceScatter(const OpParam& param, const Resources& res)
     return HCCL_SUCCESS;
 }
 
+// Every rank sends to the next; the receiver reads it.
 HcclResult AllGather(const OpParam& param, const Resources& res)
 {
     const uint32_t rank = param.rank;
@@ -58,6 +60,7 @@ HcclResult AllGather(const OpParam& param, const Resources& res)
     return HCCL_SUCCESS;
 }
 
+// Ranks wait for one another; nothing is sent.
 HcclResult Barrier(const OpParam& param, const Resources& res)
 {
     const uint32_t rank = param.rank;
