@@ -55,6 +55,17 @@ def test_the_ends_are_found_exactly(first: int, last: int) -> None:
     assert all(first <= count <= last for count in counts(samples.every))
 
 
+@pytest.mark.parametrize("count", [100, 1000])
+def test_another_program_between_the_ends_is_an_end(count: int) -> None:
+    """From 200 to 900 elements the program is another one, and beyond them the first again."""
+
+    def record(number: int) -> Program:
+        return ring(64 if 200 <= number <= 900 else 4096)(number)
+
+    samples = sample_sizes(record, count, 5000)
+    assert (samples.least, samples.most) == ((1, 199) if count == 100 else (901, 1024))
+
+
 @pytest.mark.parametrize(("dtype", "bytes_of_one"), [("fp32", 4), ("int8", 1)])
 def test_chunks_are_told_from_each_other(dtype: str, bytes_of_one: int) -> None:
     """Four chunks of whole lines of 128 bytes, cut once or twice: the last lacks one element."""

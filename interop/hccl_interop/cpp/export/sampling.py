@@ -71,10 +71,17 @@ def sample_sizes(
     """
     search = _Search(record, count, min(room, _MOST_COUNT))
     least, most = search.end(-1), search.end(1)
-    counts = {*search.between(least, most), *search.telling(least, most, chunks)} - {count}
-    found = [search.sample(number) for number in sorted(counts)]
-    inside = [sample for sample in found if sample is not None]
-    return Samples((search.first, *inside), least, most)
+    while True:
+        counts = {*search.between(least, most), *search.telling(least, most, chunks)} - {count}
+        found = {number: search.sample(number) for number in sorted(counts)}
+        others = [number for number, sample in found.items() if sample is None]
+        if not others:
+            inside = (sample for sample in found.values() if sample is not None)
+            return Samples((search.first, *inside), least, most)
+        # Another program between the two ends: the nearest one is an end.
+        below, above = ([n for n in others if (n > count) is side] for side in (False, True))
+        least = search.last_before(max(below)) if below else least
+        most = search.last_before(min(above)) if above else most
 
 
 class _Search:
@@ -108,18 +115,22 @@ class _Search:
     def end(self, direction: int) -> int:
         """Return the last count in a direction up to which programs are the same."""
         inside = self._count
-        outside = None
-        while outside is None:
+        while True:
             further = inside * _STEP if direction > 0 else inside // _STEP
             further = min(max(further, 1), self._room)
             if further == inside:
                 return inside
             if self.sample(further) is None:
-                outside = further
-            else:
-                inside = further
-        guess = self._rounds[outside] if direction > 0 and outside in self._rounds else 0
-        tried = [n for n in (guess, guess + direction) if inside < n < outside]
+                return self.last_before(further, inside)
+            inside = further
+
+    def last_before(self, outside: int, inside: int = 0) -> int:
+        """Return the last count of the same program, by bisection: `outside` has another one, and
+        `inside` the same, by default the exported count.
+        """
+        inside = inside or self._count
+        guess = self._rounds.get(outside, 0)
+        tried = [n for n in (guess, guess + 1) if inside < n < outside]
         while abs(outside - inside) > 1:
             middle = tried.pop(0) if tried else (inside + outside) // 2
             if self.sample(middle) is None:
