@@ -17,7 +17,7 @@ from hccl_interop.cpp.export.host import shown_to_peers, write_host
 from hccl_interop.cpp.export.kernel import write_kernel
 from hccl_interop.cpp.export.memory import USER, Home, Zone, check_room, uses_of_memory, zones_of
 from hccl_interop.cpp.export.notifies import named_notifies, notifies_of_threads
-from hccl_interop.cpp.export.sampling import Samples, held_out, sample_sizes
+from hccl_interop.cpp.export.sampling import Samples, sample_sizes
 from hccl_interop.cpp.export.sizes import SizeFields, counts_at_switches, sizes_of, wrong_ones
 from hccl_interop.cpp.export.steps import sections_of
 from hccl_interop.cpp.export.text import (
@@ -144,7 +144,7 @@ def _formulas(
     """Return formulas that are right for counts that they were not made from, too. A count for
     which they are not is one more sample, and the formulas are made anew, a few times.
     """
-    others = {count: record(count) for count in held_out(samples.least, samples.most)}
+    others = {sample.op.count: sample for sample in samples.others}
     for _ in range(_ATTEMPTS):
         sizes = sizes_of(samples, dimensions)
         wrong = wrong_ones(sizes, list(others.values()))

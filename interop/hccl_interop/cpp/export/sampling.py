@@ -7,7 +7,7 @@ recorded until the program is another one, and then some more between the two en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -50,12 +50,14 @@ _SMALL = 24
 @dataclass(frozen=True)
 class Samples:
     """Programs that differ in offsets and sizes only, the exported one first; `least` and `most`
-    are the elements between which that holds.
+    are the elements between which that holds. Formulas are made from `every`, and tested on
+    `others`.
     """
 
     every: tuple[Program, ...]
     least: int
     most: int
+    others: tuple[Program, ...] = ()
 
     @property
     def exported(self) -> Program:
@@ -73,13 +75,14 @@ def sample_sizes(
     least, most = search.end(-1), search.end(1)
     while True:
         counts = {*search.between(least, most), *search.telling(least, most, chunks)} - {count}
-        found = {number: search.sample(number) for number in sorted(counts)}
-        others = [number for number, sample in found.items() if sample is None]
-        if not others:
-            inside = (sample for sample in found.values() if sample is not None)
-            return Samples((search.first, *inside), least, most)
+        tests = {*held_out(least, most)} - counts - {count}
+        inside, others = search.samples(counts), search.samples(tests)
+        unlike = [n for n, sample in (inside | others).items() if sample is None]
+        if not unlike:
+            programs = [[s for s in part.values() if s is not None] for part in (inside, others)]
+            return Samples((search.first, *programs[0]), least, most, tuple(programs[1]))
         # Another program between the two ends: the nearest one is an end.
-        below, above = ([n for n in others if (n > count) is side] for side in (False, True))
+        below, above = ([n for n in unlike if (n > count) is side] for side in (False, True))
         least = search.last_before(max(below)) if below else least
         most = search.last_before(min(above)) if above else most
 
@@ -99,6 +102,10 @@ class _Search:
         if count not in self._seen:
             self._seen[count] = self._recorded(count)
         return self._seen[count]
+
+    def samples(self, counts: Iterable[int]) -> dict[int, Program | None]:
+        """Return the programs of some counts, in their order."""
+        return {count: self.sample(count) for count in sorted(counts)}
 
     def _recorded(self, count: int) -> Program | None:
         if not 1 <= count <= self._room:
