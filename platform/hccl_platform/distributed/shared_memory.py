@@ -160,14 +160,14 @@ class SharedMemory:
 
 
 class Notifies:
-    """Numbers of notifies, the same in all programs: by waiter, poster, plane and number there.
+    """Numbers of notifies, the same in all programs: by waiter, poster, plane, turn and number.
 
     The notifies of a pair of ranks are numbered in the order of their first use by programs, which
     is the same at both ranks.
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[int, int], dict[tuple[str, int], int]] = {}
+        self._numbers: dict[tuple[int, int], dict[tuple[str, int, int], int]] = {}
 
     def learn(self, program: Program, rank: int) -> None:
         """Number the notifies of a program between a rank and others, in the program's order."""
@@ -176,16 +176,17 @@ class Notifies:
         for end in mine.tolist():
             pair = int(transports.rank[end]), int(transports.peer[end])
             known = self._numbers.setdefault(pair, {})
-            plane = transports.planes[int(transports.plane[end])]
+            plane = transports.planes[int(transports.plane[end])], int(transports.turns[end])
             for notify in range(transports.stride):
-                known.setdefault((plane, notify), len(known))
+                known.setdefault((*plane, notify), len(known))
 
     def number(self, cell: Cell) -> int:
         """Return the position of a notify on the page of its poster."""
         known = self._numbers.setdefault((cell.waiter, cell.poster), {})
+        key = cell.plane, cell.turn, cell.notify
         if cell.plane == ORDER:  # both ranks number it after the program's own
-            known.setdefault((cell.plane, cell.notify), len(known))
-        number = known[cell.plane, cell.notify]
+            known.setdefault(key, len(known))
+        number = known[key]
         if number >= NOTIFIES:
             raise NotSupportedError(
                 f"Rank {cell.waiter} has more than {NOTIFIES} notifies from rank {cell.poster}.",

@@ -37,14 +37,15 @@ class Task(NamedTuple):
 
 class Cell(NamedTuple):
     """A notify by properties that are the same in all programs: the rank that waits for it, the
-    rank that posts it, the plane, and its number in the transport end. `plane` is empty between the
-    streams of one rank.
+    rank that posts it, the plane, its number in the transport end, and the `turn` of that end among
+    those of the plane that join the two. `plane` is empty between the streams of one rank.
     """
 
     waiter: int
     poster: int
     plane: str
     notify: int
+    turn: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +108,8 @@ def cell_of(program: Program, rank: int, number: int) -> Cell:
         return Cell(rank, rank, "", number - transports.cells)
     end, index = divmod(number, transports.stride)
     plane = transports.planes[int(transports.plane[end])]
-    return Cell(int(transports.rank[end]), int(transports.peer[end]), plane, index)
+    ends = int(transports.rank[end]), int(transports.peer[end])
+    return Cell(*ends, plane, index, int(transports.turns[end]))
 
 
 def atomic_moves(program: Program, moves: Moves) -> frozenset[int]:

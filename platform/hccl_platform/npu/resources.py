@@ -245,4 +245,4 @@ class Resources:
 
 
 def _name(cell: Cell) -> str:
-    return f"{cell.poster}/{cell.plane}/{cell.notify}"
+    return f"{cell.poster}/{cell.plane}/{cell.turn}/{cell.notify}"
