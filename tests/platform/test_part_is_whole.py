@@ -39,6 +39,7 @@ class Notify(NamedTuple):
     poster: int
     plane: str
     number: int
+    turn: int  # of the transport among those of the plane that join the two
 
 
 class Move(NamedTuple):
@@ -70,9 +71,12 @@ def queues_in_the_view(program: Program) -> Queues:
             if cell < transports.stride * len(transports.rank):
                 end, number = cell // transports.stride, cell % transports.stride
                 plane = transports.planes[transports.plane[end]]
-                ends = int(transports.rank[end]), int(transports.peer[end]), plane, number
+                sides = list(zip(transports.plane, transports.rank, transports.peer, strict=True))
+                turn = sides[:end].count(sides[end])
+                waiter, poster = int(transports.rank[end]), int(transports.peer[end])
+                ends = waiter, poster, plane, number, turn
             else:
-                ends = rank, rank, "", cell - transports.stride * len(transports.rank)
+                ends = rank, rank, "", cell - transports.stride * len(transports.rank), 0
             found[queue].append(Notify(kind is TaskKind.NOTIFY_POST, place, *ends))
         elif kind.moves_data and view.size[row]:
             found[queue].append(move_in_the_view(program, row, place))

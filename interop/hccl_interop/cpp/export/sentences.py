@@ -23,7 +23,7 @@ def phase_of(label: str) -> str:
 
 
 def sentences_of(program: Program, places: ServerPlaces) -> dict[str, str]:
-    """Return what every phase does, by its name; "" where it has no task between ranks."""
+    """Return a sentence for every phase by its name; "" where it has no task between ranks."""
     names = np.array([phase_of(label) for label in program.labels] + [""])
     tasks = program.tasks
     phase = names[tasks.table.label[tasks.instruction]]  # without a label: the last name
@@ -31,7 +31,7 @@ def sentences_of(program: Program, places: ServerPlaces) -> dict[str, str]:
 
 
 def _said(program: Program, own: IntArray, places: ServerPlaces) -> str:
-    """Return what some tasks do, as a mask."""
+    """Return the sentence of the tasks of a mask."""
     tasks = program.tasks
     kind, rank, peer = tasks.kind[own], tasks.rank[own], tasks.peer[own]
     reads, writes = np.isin(kind, READS), np.isin(kind, WRITES)
