@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hccl_py.documents.kind import FileKind
 from hccl_py.documents.plain_page import plain_page
 from hccl_py.errors import FileError, ParameterError
+from hccl_py.language import translated
 from hccl_py.trace.units import format_size, format_time
 from hccl_py.tuning.compare import Comparison, Row
 
@@ -73,9 +74,9 @@ def page(found: Comparison) -> str:
     svg = _drawn(found, "svg", INK, transparent=True).decode()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     svg = re.sub("<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    subtitle = html.escape(subtitle_of(found))
+    subtitle = html.escape(translated(subtitle_of(found)))
     body = f"<p>{subtitle}</p>\n{svg}\n{_table(found)}\n{_notes(found)}"
-    return plain_page(title_of(found), body, _STYLE)
+    return plain_page(translated(title_of(found)), body, _STYLE)
 
 
 def check_drawing() -> None:
@@ -176,7 +177,7 @@ _NAMES = (1, 5)
 
 def _table(found: Comparison) -> str:
     rows = [_cells(found, size) for size in found.by_size]
-    lines = [_line("th", _HEAD), *(_line("td", cells) for cells in rows)]
+    lines = [_line("th", tuple(map(translated, _HEAD))), *(_line("td", cells) for cells in rows)]
     return '<div class="table"><table>\n' + "\n".join(lines) + "\n</table></div>"
 
 
@@ -205,4 +206,4 @@ def _line(tag: str, cells: tuple[str, ...]) -> str:
 
 
 def _notes(found: Comparison) -> str:
-    return "".join(f"<p>{html.escape(text)}</p>\n" for text in found.remarks)
+    return "".join(f"<p>{html.escape(translated(text))}</p>\n" for text in found.remarks)

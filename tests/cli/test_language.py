@@ -67,6 +67,17 @@ def test_reports_are_in_chinese(
         assert re.search(line, text), f"{line}\n{text}"
 
 
+def test_the_page_of_a_comparison_is_in_chinese(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    page = tmp_path / "found.html"
+    said(capsys, "compare", "all_gather", "-b", "1M", "--jobs", "1", "--html", str(page))
+    text = page.read_text("utf-8")
+    assert "<h1>all_gather fp32，4 个 rank</h1>" in text
+    assert re.search(r"<th [^>]*>字节</th>.*<th [^>]*>与下界之比</th>", text)
+
+
 def test_columns_of_a_table_stand_below_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     from rich.cells import cell_len
 
