@@ -37,7 +37,7 @@ def _said(program: Program, own: IntArray, places: ServerPlaces) -> str:
     reads, writes = np.isin(kind, READS), np.isin(kind, WRITES)
     sends = reads | writes
     if not sends.any():
-        is_remote = np.isin(kind, TaskKind.NOTIFY_POST) & (tasks.end[own] >= 0)
+        is_remote = (kind == TaskKind.NOTIFY_POST) & (tasks.end[own] >= 0)
         return _WAITS if is_remote.any() else ""
     sender, receiver = np.where(reads, peer, rank)[sends], np.where(reads, rank, peer)[sends]
     pairs = np.unique(sender * program.ranks + receiver)
