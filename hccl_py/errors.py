@@ -173,8 +173,8 @@ MOST_NAMES = 20
 
 
 def did_you_mean(name: str, known: Iterable[str], *, listed_by: str = "") -> str:
-    """Return a hint with the nearest known names; where none is near, with all of them, or the
-    nearest few of many. `listed_by` is the command that lists them all.
+    """Return a hint with the known names that contain one, or the nearest; where none is near, with
+    all of them, or the nearest few of many. `listed_by` is the command that lists them all.
     """
     choices = sorted(known)
     near = _near(name, choices, 3, 0.5)
@@ -188,7 +188,12 @@ def did_you_mean(name: str, known: Iterable[str], *, listed_by: str = "") -> str
 
 
 def _near(name: str, choices: list[str], most: int, cutoff: float) -> list[str]:
-    """Return the names most like one; if there are none, ignoring upper case."""
+    """Return the names with one in them, or those most like it; if there are none, ignoring upper
+    case.
+    """
+    inside = [choice for choice in choices if name and name.lower() in choice.lower()]
+    if inside:
+        return inside[:most]
     near = difflib.get_close_matches(name, choices, n=most, cutoff=cutoff)
     if near:
         return near

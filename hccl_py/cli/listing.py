@@ -76,6 +76,7 @@ def _document(executors: list[Registered], *, with_sources: bool) -> Document:
     from hccl_py.plugins.discovery import installed_executors, installed_platforms
     from hccl_py.topology import PRESETS
     from hccl_py.topology.networks import KINDS, OPTIONS, WORDS
+    from hccl_py.topology.presets import SHAPES
 
     registry = installed_executors()
     platforms = installed_platforms()
@@ -107,6 +108,10 @@ def _document(executors: list[Registered], *, with_sources: bool) -> Document:
                 f"devices, {_SHAPES[product.shape]}",
             }
             for product in PRESETS.values()
+        ],
+        "clusters": [
+            {"name": name, "product": of.product.name, "servers": of.servers, "summary": of.summary}
+            for name, of in SHAPES.items()
         ],
         "networks": [
             {
@@ -156,6 +161,7 @@ def _print(document: Document, verbose: bool) -> None:
     _print_executors(document, (*_LINES, "source") if verbose else _LINES)
     _section(screen, "platforms", document["platforms"], ("summary",))
     _section(screen, "topologies", document["topologies"], ("summary",))
+    _section(screen, "clusters by name", document["clusters"], ("summary",))
     _section(
         screen,
         "networks, also with gbps=, latency= and spray=all",

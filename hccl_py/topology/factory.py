@@ -25,8 +25,9 @@ def topology_of(
     """
     _check_numbers(ranks=ranks, servers=servers, devices=devices, superpods=superpods)
     if preset not in PRESETS:
+        network = _of_network(preset, ranks)
         _check_left_out(preset, servers=servers, devices=devices, superpods=superpods)
-        return _of_network(preset, ranks)
+        return network
     product = PRESETS[preset]
     if superpods is not None and not product.superpod_servers:
         raise ParameterError(

@@ -242,21 +242,30 @@ PRESETS = {
     )
 }
 
+
+@dataclass(frozen=True)
+class Cluster:
+    """A product, the devices of each of its servers, and how they are joined."""
+
+    product: Product
+    servers: tuple[int, ...]
+    summary: str
+
+
 SHAPES = {
-    "ascend950-2x8": (_950, (8, 8)),
-    "ascend950-4x1": (_950, (1, 1, 1, 1)),
-    "ascend950-8+4": (_950, (8, 4)),
-    "ascend950-clos": (_BESIDE, (8,)),
-    "ascend950-two-dies": (_TWO_DIES, (8,)),
-    "ascend950-ubx": (_UBX, (8,)),
-    "ascend950-ubx-board": (_UBX, (4,)),
+    "ascend950-2x8": Cluster(_950, (8, 8), "two servers of 8 devices"),
+    "ascend950-4x1": Cluster(_950, (1,) * 4, "four devices that meet on the Clos network alone"),
+    "ascend950-8+4": Cluster(_950, (8, 4), "a server of 8 devices and one of 4"),
+    "ascend950-clos": Cluster(_BESIDE, (8,), "a server whose devices the Clos network joins, too"),
+    "ascend950-two-dies": Cluster(
+        _TWO_DIES,
+        (8,),
+        "a server whose mesh has four links of a device on one die, three on the other",
+    ),
+    "ascend950-ubx": Cluster(_UBX, (8,), "a UBX server of two boards of four devices"),
+    "ascend950-ubx-board": Cluster(_UBX, (4,), "one board of a UBX server"),
 }
-"""Clusters by name: a product, and the devices of each of its servers. The first three of the 950
-are the ones on which a contest judged kernels of the CCU; servers of one device meet on the Clos
-network alone. A Clos network joins the eight devices of `ascend950-clos`, too; the mesh of
-`ascend950-two-dies` has four links of a device on one die and three on the other; a UBX server has
-boards of four devices.
-"""
+"""Clusters by name. The first three are the ones on which a contest judged kernels of the CCU."""
 
 SWEPT = tuple(name for name in PRESETS if name != _BOX16.name)
 """The products that sweeps draw from: executors see Box16 as servers of A2."""

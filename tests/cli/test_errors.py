@@ -50,7 +50,10 @@ CASES = {
     "run all_gather --ranks 4.5": ["--ranks", "integer"],
     "run all_gather --servers 2 --devices 9": ["Server 0 has 9 devices", "Use more servers"],
     "run all_gather --servers 2 --devices 2 --ranks 5": ["4 ranks, not 5", "hint"],
-    "run all_gather --topology atlas-800": ["unknown", "Did you mean atlas-800t-a2 or"],
+    "run all_gather --topology atlas-800": [
+        "unknown",
+        "Did you mean atlas-800-9000 or atlas-800t-a2?",
+    ],
     "run all_gather --platform emulate": ["unknown", "Did you mean emulated?"],
     "run all_gather -b 12Q": ["-b/--minbytes '12Q' is not a size", "64M"],
     "run all_gather -b -5": ["-b/--minbytes '-5' is not a size", "64M"],

@@ -266,7 +266,10 @@ def test_what_is_far_on_a_ring_passes_those_in_between() -> None:
     ("spelling", "words"),
     [
         ("tours:4x4", "Topology 'tours:4x4' is unknown.\nDid you mean torus?"),
-        ("", "Topology '' is unknown"),
+        ("", "Topology '' is unknown.\nKnown: 300i-duo"),
+        ("a3", "Topology 'a3' is unknown.\nDid you mean atlas-900-a3?"),
+        ("Ascend910_93", "Did you mean atlas-900-a3?"),
+        ("310p", "Did you mean 300i-duo?"),
         (
             "torus",
             "sizes are not understood.\nWrite whole numbers from 1 to 65536, as in torus:4x4",
@@ -308,14 +311,18 @@ def test_numbers_that_do_not_go_with_a_network() -> None:
         topology_of(17, preset="torus:4x4")
     with pytest.raises(ParameterError, match=r"says where the ranks are\.\nLeave servers out"):
         topology_of(servers=2, preset="torus:4x4")
+    with pytest.raises(ParameterError, match="'a2' is unknown"):
+        topology_of(servers=2, preset="a2")
 
 
 def test_the_commands_know_networks(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)["networks"]
-    for entry in listed:
+    listed = json.loads(capsys.readouterr().out)
+    for entry in listed["networks"]:
         assert topology_of(preset=entry["name"]).network is not None
         assert set(entry["options"]) > {"gbps"}
+    for entry in listed["clusters"]:
+        assert topology_of(preset=entry["name"]).size == sum(entry["servers"])
     assert main(["list"]) == 0
     assert "\n  torus:4x4x4\n      a grid closed to rings" in capsys.readouterr().out
     call = ["run", "all_reduce", "-b", "1K", "-n", "1", "-w", "0", "--topology", "hypercube:2"]

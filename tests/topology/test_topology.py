@@ -60,7 +60,7 @@ def test_shapes_by_ranks_or_by_servers() -> None:
         ({"servers": 2, "devices": 9}, "Server 0 has 9 devices, but atlas-800t-a2 has 8"),
         ({"servers": 65536, "devices": 8}, "are 524288 ranks"),
         ({"ranks": 5, "servers": 2, "devices": 2}, "are 4 ranks, not 5"),
-        ({"ranks": 4, "preset": "atlas-800"}, "Did you mean atlas-800t-a2"),
+        ({"ranks": 4, "preset": "atlas-800"}, "Did you mean atlas-800-9000 or atlas-800t-a2?"),
     ],
 )
 def test_bad_shapes_are_refused(arguments: dict[str, int], words: str) -> None:

@@ -115,15 +115,19 @@ def find_network(spelling: str) -> Topology:
     Raises ParameterError for what is neither, FileError for files that are no network.
     """
     if spelling in SHAPES:
-        product, servers = SHAPES[spelling]
-        return Topology(product, servers, (len(servers),))
+        cluster = SHAPES[spelling]
+        return Topology(cluster.product, cluster.servers, (len(cluster.servers),))
     if spelling.lower().endswith(SUFFIXES) or os.sep in spelling:
         return read_network(spelling)
     kind, _, rest = spelling.partition(":")
     if kind in KINDS:
         return Topology.routed(_generated(spelling, KINDS[kind], rest))
+    # Who names the NPU, 910B or Ascend910_93, means its product.
+    npu = kind.lower().removeprefix("ascend")
+    products = [name for name, of in PRESETS.items() if npu and npu in of.device.lower()]
+    meant = products[0] if products else kind
     hint = (
-        f"{did_you_mean(kind, [*PRESETS, *SHAPES, *KINDS])} A file ends in {', '.join(SUFFIXES)}."
+        f"{did_you_mean(meant, [*PRESETS, *SHAPES, *KINDS])} A file ends in {', '.join(SUFFIXES)}."
     )
     raise ParameterError(f"Topology {spelling!r} is unknown.", hint)
 
