@@ -136,7 +136,7 @@ class DataType(Enum):
     @classmethod
     def from_number(cls, number: int) -> DataType:
         """Return the type with this HcclDataType value."""
-        return cls(next(name for name, row in _DATA_TYPES.items() if row[0] == number))
+        return cls(_NAMES[number])
 
 
 _DATA_TYPES = {
@@ -159,6 +159,8 @@ _DATA_TYPES = {
     "fp8e8m0": (17, 1, "float8_e8m0fnu"),
 }
 """HcclDataType's value, bytes of an element, and numpy's name, by HCCL's name."""
+
+_NAMES = {number: name for name, (number, _, _) in _DATA_TYPES.items()}
 
 _OTHER_WORDS = {"bfp16": "bf16"}
 """HCCL's other words for a type: that of its headers and of hccl_test."""

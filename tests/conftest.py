@@ -158,9 +158,12 @@ def cases_of(stage: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def pytest_collection_finish() -> None:
-    """Spare the collector what stays till the end: it would look at it again and again."""
+    """Spare the collector what stays till the end, which it would look at again and again, and let
+    it look seldom: a recording makes many thousand objects that none refers to in a circle.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.fixture(autouse=True)
