@@ -176,6 +176,7 @@ def _requested_ends(
 ) -> Iterator[_RequestedEnds]:
     """Yield the requested ends; an end that is requested several times comes several times."""
     total = 0
+    has_ub = topology.product.shape == "clos"  # and no RDMA that could be asked for
     for group in requests:
         for number, plane in enumerate(group.request.planes):
             pair = _memories(plane, mode)
@@ -191,7 +192,8 @@ def _requested_ends(
                 wanted[:, :2] = pair
                 wanted[:, 3] = plane.barrier and _meets_first(topology, plane, ranks, peers)
                 wanted[:, 2] = OWN_NOTIFIES + plane.extra_notifies + wanted[:, 3]
-                wanted[:, 4:] = plane.rdma or _is_rdma(topology, plane.level), number
+                is_rdma = not has_ub and (plane.rdma or _is_rdma(topology, plane.level))
+                wanted[:, 4:] = is_rdma, number
                 keys = _key(topology.size, PLANES.index(plane.level), ranks, peers)
                 yield _RequestedEnds(keys, wanted)
 

@@ -26,7 +26,9 @@ class PlaneRequest:
     and `output_mem` are the two memories that each end exposes, by default CCL_In and CCL_Out in
     op-base mode and user memory in graph mode. `extra_notifies` come on top of the transport's own
     Ack, DataSignal and DataAck. `barrier` asks for transports between the plane's first member and
-    all others, besides those of the pattern, each with one more notify, for `Plane.barrier`.
+    all others, besides those of the pattern, each with one more notify, for `Plane.barrier`. `rdma`
+    asks for RDMA where SDMA joins the ranks, too; UB takes its place on an Ascend 950, which has
+    no RDMA.
     """
 
     level: str

@@ -22,7 +22,7 @@ from hccl_py.program.program import Program
 from hccl_py.selection import select
 from hccl_py.testing import strategies as hccl
 from hccl_py.testing.calls import fitting, recorded
-from hccl_py.topology import PRESETS
+from hccl_py.topology import PRESETS, topology_of
 from hccl_py.verifier import verify
 from hccl_py.verifier.classes import Severity
 from hccl_py.verifier.numeric import run_numeric
@@ -186,6 +186,15 @@ def test_superpods_of_different_servers_with_ahc() -> None:
     for word in JOINED:
         op = replace(op_of("all_reduce", 1000), level1=word)
         check(A3_ALL_REDUCE, Case(topology, op, 1 << 20), SCHEDULES[:1])
+
+
+def test_what_ahc_asks_of_rdma_is_ub_on_an_ascend_950() -> None:
+    """Its links reduce fp16, so that nothing lands in scratch, which the executor then lacks."""
+    op = replace(op_of("all_reduce", 32768, "fp16", mode=Mode.GRAPH), level1="AHC_BROKE")
+    topology = topology_of(servers=2, devices=2, superpods=2, preset="ascend950")
+    program = record_it(A3_ALL_REDUCE, op, topology)
+    assert set(program.transports.kind.tolist()) == {int(LinkKind.SDMA)}
+    check(A3_ALL_REDUCE, Case(topology, op, 1 << 20), SCHEDULES[:1])
 
 
 def bytes_by_plane(program: Program, kind: LinkKind | None = None) -> dict[str, list[int]]:

@@ -13,13 +13,15 @@ from typing import NamedTuple
 import pytest
 
 from hccl_executors import EXECUTORS
+from hccl_executors.send_recv.send import SendExecutor
 from hccl_platform.lowering.part import MOVE, RankPart, part_of
-from hccl_py.enums import POST, WAIT, TaskKind
+from hccl_py.enums import POST, WAIT, DataType, TaskKind
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
-from hccl_py.plugins.executor import Executor
+from hccl_py.plugins.executor import Executor, OpParam
 from hccl_py.program.program import Program
 from hccl_py.program.slots import exposed_slots
+from hccl_py.topology import topology_of
 from hccl_py.values import IntArray
 from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.sweeps.space import random_cases
@@ -181,6 +183,13 @@ def drawn(executor: type[Executor], seed: int, most_ranks: int, tries: int) -> I
         if 2 <= case.topology.size <= most_ranks and case.op.extent:
             operator = make_operator(case.op.name)
             yield record(made, case.op, case.topology, operator, case.ccl_bytes)
+
+
+def test_parts_of_ranks_without_tasks() -> None:
+    """Ranks 2 and 3 of a message from rank 0 to rank 1."""
+    op = OpParam("send_recv", 64, DataType.FP32, pairs=((0, 1),))
+    topology = topology_of(4)
+    check_parts(record(SendExecutor(), op, topology, make_operator(op.name), 1 << 20))
 
 
 @pytest.mark.sweep

@@ -114,7 +114,7 @@ def moves_of(program: Program, rows: IntArray, tasks: Tasks | None = None) -> Mo
 
     OrchestrationError if one leaves its buffers, or has sides of different lengths.
     """
-    tasks = tasks or program.tasks
+    tasks = program.tasks if tasks is None else tasks
     table = tasks.table
     rows = rows[table.moves_data[tasks.instruction[rows]]]
     _check_lengths(program, tasks, rows)
