@@ -35,7 +35,8 @@ class OpFacts:
     behind the beginning of the output, -1 where it lies before.
 
     HCCL returns at once from a call without data, unless ranks may well have none
-    (`returns_when_empty`). `runs_as` is the op whose executors run it, too. Bus bandwidth is
+    (`returns_when_empty`). `runs_as` is the op whose executors run it, too. Without
+    `moves_data` ranks only meet: a call has no size and no result. Bus bandwidth is
     `bus_factor`·(p - 1)/p of algorithm bandwidth, or equal to it where that is 0.
     """
 
@@ -50,6 +51,7 @@ class OpFacts:
     own_slot: int = 0
     returns_when_empty: bool = True
     runs_as: str = ""
+    moves_data: bool = True
     bus_factor: int = 0
 
     @property
@@ -60,7 +62,7 @@ class OpFacts:
     @property
     def needs_count(self) -> bool:
         """True if a count alone says how much is communicated."""
-        return not self.members and self.name != "barrier"
+        return not self.members and self.moves_data
 
 
 _BLOCKS = ("counts", "displs")
@@ -101,7 +103,14 @@ _ROWS = (
     OpFacts("all_to_all_vc", members=("matrix",), returns_when_empty=False, bus_factor=1),
     OpFacts("send_recv", members=("pairs",), optional=("pairs",)),
     OpFacts("batch_send_recv", members=("pairs",)),
-    OpFacts("barrier", reduces=True, in_place=True, runs_as="all_reduce", bus_factor=2),
+    OpFacts(
+        "barrier",
+        reduces=True,
+        in_place=True,
+        runs_as="all_reduce",
+        moves_data=False,
+        bus_factor=2,
+    ),
 )
 
 OPS = MappingProxyType({row.name: row for row in _ROWS})
