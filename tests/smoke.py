@@ -1,7 +1,5 @@
 """The smoke tests: `pytest -m smoke`."""
 
-__all__ = ["SMOKE"]
-
 SMOKE = (
     *(
         "call/test_algo.py",

@@ -21,8 +21,6 @@ from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.sweeps.space import random_cases
 from tests.platform.device.fakeasync import FakeModule
 
-__all__ = ["Call", "call_of", "calls", "counted_calls", "fake_platform", "measured"]
-
 MOST_RANKS = 8
 FEW_TASKS, LOOKED_AT = 500, 20
 
