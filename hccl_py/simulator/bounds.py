@@ -25,7 +25,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from hccl_py.call.op_param import OpParam
-from hccl_py.call.ops import OPS
 from hccl_py.clocks.cost import CostModel
 from hccl_py.clocks.links import Links
 from hccl_py.program.transports import OWN_NOTIFIES, Transports
@@ -109,7 +108,7 @@ class MachineLimits:
         if self.ranks == 1:
             return Bound(0.0, 0.0, 0.0, "nothing: there is one rank")
         demand = demand_of(op, self.ranks)
-        hears = (demand.enter > 0)[self.looked_at] | (not OPS[op.name].moves_data)
+        hears = (demand.enter > 0)[self.looked_at] | (op.name == "barrier")
         latency = float(self.alpha_us[hears].max(initial=0.0))
         steps = math.ceil(math.log2(self.ranks)) if demand.is_collective else 1
         least = float(self.alpha_us[hears].min()) if hears.any() else 0.0

@@ -37,7 +37,7 @@ class Call:
     @property
     def right(self) -> str:
         """What `SizeResult.check` says of a right run: a barrier has no result to check."""
-        return "success" if OPS[self.op.name].moves_data else "NULL"
+        return "NULL" if OPS[self.op.name].meets else "success"
 
     def communicator(self, platform: Any, **settings: Any) -> Communicator:
         return Communicator(
