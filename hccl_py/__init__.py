@@ -15,22 +15,29 @@ from typing import TYPE_CHECKING, Any
 from hccl_py import moved
 
 if TYPE_CHECKING:
-    from hccl_py.call.op_param import OpParam
-    from hccl_py.communicator.communicator import Communicator
-    from hccl_py.communicator.groups import ParallelGroups, parallel_groups
-    from hccl_py.communicator.pending import Pending, Result
-    from hccl_py.communicator.planning import Plan
-    from hccl_py.enums import DataType, Mode, ReduceOp
-    from hccl_py.errors import HcclError, HcclResult
-    from hccl_py.formats import load
-    from hccl_py.jobs import Job
-    from hccl_py.orchestration.entry import record
-    from hccl_py.plugins.platforms import Adversary, Schedule
-    from hccl_py.program.program import Program
-    from hccl_py.selection import Selection
-    from hccl_py.simulator.entry import simulate
-    from hccl_py.topology import Topology, topology_of
-    from hccl_py.verifier.entry import verify
+    from hccl_py.call.op_param import OpParam as OpParam
+    from hccl_py.communicator.communicator import Communicator as Communicator
+    from hccl_py.communicator.groups import ParallelGroups as ParallelGroups
+    from hccl_py.communicator.groups import parallel_groups as parallel_groups
+    from hccl_py.communicator.pending import Pending as Pending
+    from hccl_py.communicator.pending import Result as Result
+    from hccl_py.communicator.planning import Plan as Plan
+    from hccl_py.enums import DataType as DataType
+    from hccl_py.enums import Mode as Mode
+    from hccl_py.enums import ReduceOp as ReduceOp
+    from hccl_py.errors import HcclError as HcclError
+    from hccl_py.errors import HcclResult as HcclResult
+    from hccl_py.formats import load as load
+    from hccl_py.jobs import Job as Job
+    from hccl_py.orchestration.entry import record as record
+    from hccl_py.plugins.platforms import Adversary as Adversary
+    from hccl_py.plugins.platforms import Schedule as Schedule
+    from hccl_py.program.program import Program as Program
+    from hccl_py.selection import Selection as Selection
+    from hccl_py.simulator.entry import simulate as simulate
+    from hccl_py.topology import Topology as Topology
+    from hccl_py.topology import topology_of as topology_of
+    from hccl_py.verifier.entry import verify as verify
 
 __version__ = "0.2.0"
 
@@ -60,31 +67,7 @@ _HOMES = {
     "verify": "hccl_py.verifier.entry",
 }
 
-__all__ = [
-    "Adversary",
-    "Communicator",
-    "DataType",
-    "HcclError",
-    "HcclResult",
-    "Job",
-    "Mode",
-    "OpParam",
-    "ParallelGroups",
-    "Pending",
-    "Plan",
-    "Program",
-    "ReduceOp",
-    "Result",
-    "Schedule",
-    "Selection",
-    "Topology",
-    "load",
-    "parallel_groups",
-    "record",
-    "simulate",
-    "topology_of",
-    "verify",
-]
+__all__ = sorted(_HOMES)
 
 
 moved.install()

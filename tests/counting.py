@@ -8,8 +8,6 @@ from typing import Any
 from hccl_py.formats import from_json
 from hccl_py.program.program import Program
 
-__all__ = ["counting"]
-
 
 def counting(tasks: dict[str, Any]) -> Program:
     """Return the program of these tasks, as program files have them."""

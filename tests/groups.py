@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from hccl_py import Communicator
 
-__all__ = ["group_of"]
-
 
 def group_of(
     comm: Communicator,

@@ -12,17 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "HALVES",
-    "SOURCES",
-    "compile_half",
-    "compiled_anew",
-    "is_cold",
-    "kernels_in",
-    "kernels_loaded",
-    "warm_up",
-]
-
 ROOT = Path(__file__).parents[1]
 
 SOURCES = (ROOT / "hccl_py", ROOT / "platform")

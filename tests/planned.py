@@ -14,8 +14,6 @@ from hccl_py.plugins.discovery import installed_executors
 from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.topology import PRESETS, Topology
 
-__all__ = ["A2", "A3", "A910", "DUO", "PCIE", "PODS", "ROCE", "planned"]
-
 A2, A3 = PRESETS["atlas-800t-a2"], PRESETS["atlas-900-a3"]
 A910, DUO = PRESETS["atlas-800-9000"], PRESETS["300i-duo"]
 PCIE, ROCE = "HCCL_INTRA_PCIE_ENABLE", "HCCL_INTRA_ROCE_ENABLE"

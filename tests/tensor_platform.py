@@ -21,8 +21,6 @@ from hccl_py.plugins.resources import ResourceResponse
 from hccl_py.program.program import Program
 from hccl_py.topology.topology import Topology
 
-__all__ = ["TensorPlatform"]
-
 Inline = frozenset[tuple[DataType, ReduceOp]]
 
 

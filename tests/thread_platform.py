@@ -25,8 +25,6 @@ from hccl_py.plugins.resources import ResourceResponse
 from hccl_py.program.program import Program
 from hccl_py.topology.topology import Topology
 
-__all__ = ["ThreadJob", "ThreadPlatform", "in_threads"]
-
 LATEST_S = 30.0
 """Nobody waits longer for the others: what hangs fails."""
 

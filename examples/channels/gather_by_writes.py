@@ -28,8 +28,6 @@ from hccl_py.plugins.executor import (
     require,
 )
 
-__all__ = ["GatherByWrites"]
-
 READY, WRITTEN = 0, 1  # notifies of a channel
 WAKE = 0  # the one notify of a worker
 

@@ -39,8 +39,6 @@ from hccl_py.plugins.executor import (
     require,
 )
 
-__all__ = ["ReduceOnOneLayer", "ReduceOnTwoLayers"]
-
 STAGED, SUMMED, TAKEN = 0, 1, 2  # notifies of a channel
 WAKE = 0  # the one notify of a worker
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from hccl_executors.levels import LEVELS, Level, choices
 from hccl_executors.sources import april, like_april
+from hccl_executors.staging import aligned
 from hccl_executors.templates.direct_ring import HelpedRing
-from hccl_executors.templates.mesh_push import aligned
 from hccl_py.enums import Buffer
 from hccl_py.operators.parts import blocks_of
 from hccl_py.orchestration import Chunks, Region

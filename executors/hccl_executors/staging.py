@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from hccl_py.call.ops import OPS
 from hccl_py.enums import Buffer
 from hccl_py.orchestration import Chunks, Region
+from hccl_py.orchestration.region import SLICE_ALIGN
 from hccl_py.plugins.executor import AnyRank, Mode, OpParam, PlaneRequest, RankView, ResourceRequest
 from hccl_py.plugins.resources import Pattern
 
@@ -109,3 +110,8 @@ def _scratch_parts(op: OpParam, rank: RankView) -> int:
     if op.name in _IN_SCRATCH:
         return rank.size * (1 + lands)
     return int(lands)
+
+
+def aligned(size: int) -> int:
+    """Return bytes rounded up to a multiple of 128."""
+    return -(-size // SLICE_ALIGN) * SLICE_ALIGN

@@ -97,7 +97,7 @@ class CallSpec:
     @property
     def is_fixed(self) -> bool:
         """True if counts or the op say how much is communicated, and `bytes` does not matter."""
-        return self.counts is not None or self.operator.name == "barrier"
+        return self.counts is not None or self.operator.facts.meets
 
     def topology(self) -> Topology:
         """Build the topology; raises as `ClusterSpec.build`."""
@@ -130,7 +130,7 @@ class CallSpec:
         return replace(op, root=self.root) if operator.rooted and self.root is not None else op
 
     def _reduce(self, operator: Operator) -> ReduceOp | None:
-        if self.reduce_op is not None and (not operator.reduces or operator.name == "barrier"):
+        if self.reduce_op is not None and (not operator.reduces or operator.facts.meets):
             raise ParameterError(
                 f"{operator.name} has no reduce op to choose.", "Leave -o/--reduce-op out."
             )

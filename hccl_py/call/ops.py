@@ -16,9 +16,7 @@ ALL_TO_ALL = ("all_to_all", "all_to_all_v", "all_to_all_vc")
 """The family that the same executors run."""
 
 BARRIER_COUNT = 8
-"""HCCL's barrier is an all-reduce of so many fp32 elements, with its tables and resources, but for
-the Ascend 950's.
-"""
+"""The fp32 elements of the all-reduce that HCCL's barrier is, but for the Ascend 950's."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +33,9 @@ class OpFacts:
     behind the beginning of the output, -1 where it lies before.
 
     HCCL returns at once from a call without data, unless ranks may well have none
-    (`returns_when_empty`). `runs_as` is the op whose executors run it, too. Bus bandwidth is
-    `bus_factor`·(p - 1)/p of algorithm bandwidth, or equal to it where that is 0.
+    (`returns_when_empty`). `runs_as` is the op whose executors run it, too. Where an op only
+    `meets`, a call has no size and no result. Bus bandwidth is `bus_factor`·(p - 1)/p of algorithm
+    bandwidth, or equal to it where that is 0.
     """
 
     name: str
@@ -51,6 +50,7 @@ class OpFacts:
     returns_when_empty: bool = True
     runs_as: str = ""
     bus_factor: int = 0
+    meets: bool = False
 
     @property
     def has_slots(self) -> bool:
@@ -60,7 +60,7 @@ class OpFacts:
     @property
     def needs_count(self) -> bool:
         """True if a count alone says how much is communicated."""
-        return not self.members and self.name != "barrier"
+        return not (self.members or self.meets)
 
 
 _BLOCKS = ("counts", "displs")
@@ -101,7 +101,7 @@ _ROWS = (
     OpFacts("all_to_all_vc", members=("matrix",), returns_when_empty=False, bus_factor=1),
     OpFacts("send_recv", members=("pairs",), optional=("pairs",)),
     OpFacts("batch_send_recv", members=("pairs",)),
-    OpFacts("barrier", reduces=True, in_place=True, runs_as="all_reduce", bus_factor=2),
+    OpFacts("barrier", reduces=True, in_place=True, runs_as="all_reduce", bus_factor=2, meets=True),
 )
 
 OPS = MappingProxyType({row.name: row for row in _ROWS})

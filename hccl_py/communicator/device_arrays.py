@@ -149,11 +149,6 @@ def is_array(found: object) -> bool:
     return isinstance(found, (np.ndarray, DeviceArray)) and not isinstance(found, np.ma.MaskedArray)
 
 
-def is_on_host(like: DeviceArray | None) -> bool:
-    """Return True if arrays like this one lie in the host's memory; None stands for numpy's own."""
-    return like is None or like.tensor.device.type == "cpu"
-
-
 def address_of(array: Any) -> int:
     """Return the address of an array's first element."""
     if isinstance(array, DeviceArray):

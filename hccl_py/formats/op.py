@@ -49,7 +49,7 @@ def op_from(value: object, ranks: int, path: str = "op") -> OpParam:
         deterministic=model.deterministic,
         **amounts_from(model, ranks, count, dtype.itemsize, path)._asdict(),
     )
-    if OPS[op.name].reduces and op.name != "barrier" and op.reduce is None:
+    if OPS[op.name].reduces and not OPS[op.name].meets and op.reduce is None:
         hint = f"{op.name} reduces: state sum, prod, max or min."
         raise defect(at(path, "reduce"), "a reduce op", "null", hint)
     if op.size * ranks > LIMIT:
@@ -93,7 +93,7 @@ def _parsed(path: str, name: object, parse: Callable[[str], T], what: str) -> T:
 
 
 def _data_type(model: OpModel, path: str) -> DataType:
-    if model.dtype is None and model.name == "barrier":
+    if model.dtype is None and OPS[model.name].meets:
         return DataType.UINT8
     if model.dtype is None:
         found = "null" if "dtype" in model.model_fields_set else "nothing"

@@ -17,12 +17,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hccl_py.numerics.bit_witness import BitWitness, tricky
-    from hccl_py.numerics.element_trees import ElementTrees, trees_of
-    from hccl_py.numerics.proofs import same_bits
-    from hccl_py.numerics.sameness import Bits, Sameness, TreePair
-    from hccl_py.numerics.size_classes import SizeClass
-    from hccl_py.numerics.sum_trees import SumTree
+    from hccl_py.numerics.bit_witness import BitWitness as BitWitness
+    from hccl_py.numerics.bit_witness import tricky as tricky
+    from hccl_py.numerics.element_trees import ElementTrees as ElementTrees
+    from hccl_py.numerics.element_trees import trees_of as trees_of
+    from hccl_py.numerics.proofs import same_bits as same_bits
+    from hccl_py.numerics.sameness import Bits as Bits
+    from hccl_py.numerics.sameness import Sameness as Sameness
+    from hccl_py.numerics.sameness import TreePair as TreePair
+    from hccl_py.numerics.size_classes import SizeClass as SizeClass
+    from hccl_py.numerics.sum_trees import SumTree as SumTree
 
 _HOMES = {
     "BitWitness": "bit_witness",
@@ -37,18 +41,7 @@ _HOMES = {
     "tricky": "bit_witness",
 }
 
-__all__ = [
-    "BitWitness",
-    "Bits",
-    "ElementTrees",
-    "Sameness",
-    "SizeClass",
-    "SumTree",
-    "TreePair",
-    "same_bits",
-    "trees_of",
-    "tricky",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -34,7 +34,7 @@ def usage_of(program: Program) -> ResourceUsage:
         sub_streams=_distinct(rank[sub], tasks.stream[sub], program.ranks),
         notifies=_distinct(rank[local], tasks.cell[local], program.ranks),
         transports=transports.counts(program.ranks, np.unique(tasks.end[remote])),
-        scratch_bytes=_reached(program, "SCRATCH"),
+        scratch_bytes=_reached_scratch(program),
     )
 
 
@@ -77,12 +77,12 @@ def _distinct(rank: IntArray, what: npt.NDArray[Any], ranks: int) -> IntArray:
     return np.bincount(np.unique(rank * things + what) // things, minlength=ranks)
 
 
-def _reached(program: Program, buffer: str) -> IntArray:
-    """Return the largest end of any range of a buffer, per rank that owns the memory."""
+def _reached_scratch(program: Program) -> IntArray:
+    """Return the largest end of any range of scratch, per rank that owns the memory."""
     tasks, reached = program.tasks, np.zeros(program.ranks, np.int64)
-    if buffer not in program.buffers:
+    if "SCRATCH" not in program.buffers:
         return reached
-    number = program.buffers.index(buffer)
+    number = program.buffers.index("SCRATCH")
     reads, writes = np.isin(tasks.kind, READS), np.isin(tasks.kind, WRITES)
     for side, size, away in (("src", tasks.size, reads), ("dst", tasks.dst_size, writes)):
         here = getattr(tasks.table, f"{side}_buffer")[tasks.instruction] == number

@@ -14,15 +14,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hccl_py.testing.conformance import (
-        PROPERTIES,
-        ConformanceError,
-        Property,
-        Suite,
-        check_executor,
-    )
-    from hccl_py.testing.mutation import Mutant, sync_mutants
-    from hccl_py.testing.schedules import choices_of, shortest
+    from hccl_py.testing.conformance import PROPERTIES as PROPERTIES
+    from hccl_py.testing.conformance import ConformanceError as ConformanceError
+    from hccl_py.testing.conformance import Property as Property
+    from hccl_py.testing.conformance import Suite as Suite
+    from hccl_py.testing.conformance import check_executor as check_executor
+    from hccl_py.testing.mutation import Mutant as Mutant
+    from hccl_py.testing.mutation import sync_mutants as sync_mutants
+    from hccl_py.testing.schedules import choices_of as choices_of
+    from hccl_py.testing.schedules import shortest as shortest
 
 _HOMES = {
     "PROPERTIES": "hccl_py.testing.conformance",
@@ -36,17 +36,7 @@ _HOMES = {
     "sync_mutants": "hccl_py.testing.mutation",
 }
 
-__all__ = [
-    "PROPERTIES",
-    "ConformanceError",
-    "Mutant",
-    "Property",
-    "Suite",
-    "check_executor",
-    "choices_of",
-    "shortest",
-    "sync_mutants",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,5 @@
 """Files with executors, as authors have them, for tests."""
 
-__all__ = ["AUTHOR"]
-
 AUTHOR = '''
 from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 

@@ -10,8 +10,6 @@ from hccl_py.plugins.executor import Executor
 from hccl_py.verifier.sweeps.cases import Case, Cases
 from hccl_py.verifier.sweeps.space import random_cases
 
-__all__ = ["executors_of", "some_calls"]
-
 TRIES = 20_000
 """Choices to draw: those executors that suit least take one in forty."""
 

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 import hccl_executors
 
-__all__ = ["KEPT", "PIPELINE", "kept_lines", "lines_of"]
-
 FOLDER = Path(hccl_executors.__file__).parent
 
 

@@ -3,8 +3,6 @@
 from hccl_py.enums import TaskKind
 from hccl_py.program.program import Program
 
-__all__ = ["streams_of"]
-
 _NOTIFIES = ("ack", "data_signal", "data_ack")
 _PREFIX = {TaskKind.NOTIFY_POST: "tx", TaskKind.NOTIFY_WAIT: "rx"}
 

@@ -8,8 +8,6 @@ from typing import Any
 from hccl_py.formats import from_json
 from hccl_py.program.program import Program
 
-__all__ = ["EXAMPLE", "GENERAL", "SHORT", "with_tasks"]
-
 SHORT: dict[str, Any] = {
     "format": "hccl-py.program/1",
     "op": {"name": "all_gather", "dtype": "fp32", "count": 1},

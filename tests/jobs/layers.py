@@ -7,8 +7,6 @@ from hccl_py.communicator.groups import ParallelGroups
 from hccl_py.jobs import Job
 from tests.recording import op_of
 
-__all__ = ["three_layers"]
-
 
 def three_layers(world: Communicator, groups: ParallelGroups) -> Job:
     """Return three layers on 8 ranks, ranks 0 and 5 with kernels of their own."""

@@ -5,8 +5,6 @@ from typing import Any
 
 from hccl_py.plugins.executor import ChannelResources, PlaneRequest, ResourceRequest
 
-__all__ = ["Author", "MeshAuthor"]
-
 Request = ResourceRequest | ChannelResources
 MESH = ResourceRequest((PlaneRequest("flat", "mesh"),))
 

@@ -9,8 +9,6 @@ from typing import Any
 from hccl_py.formats import from_json
 from hccl_py.program.program import Program
 
-__all__ = ["all_gather", "delayed"]
-
 CHUNK = 4
 
 

@@ -5,8 +5,6 @@ from typing import Any
 from hccl_py.orchestration import exchange
 from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 
-__all__ = ["ExchangingRing"]
-
 
 class ExchangingRing:
     """AllReduce by a ring in CCL_In: p - 1 exchanges that reduce, then p - 1 that gather."""

@@ -4,8 +4,6 @@ from typing import Any
 
 from hccl_py.plugins.executor import PlaneRequest, ResourceRequest
 
-__all__ = ["Notifies"]
-
 
 class Notifies:
     """Posts and waits as a test says: pairs of (verb, name)."""

@@ -14,8 +14,6 @@ from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest, T
 from hccl_py.selection import Selection, select
 from hccl_py.topology import PRESETS, topology_of
 
-__all__ = ["Anything", "call", "chosen", "product", "registry", "topology"]
-
 
 class Anything:
     """Takes every call."""

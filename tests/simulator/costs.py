@@ -2,8 +2,6 @@
 
 from hccl_py.simulator import CostModel, LinkCost
 
-__all__ = ["COST", "FREE", "LINKS", "only_hccs"]
-
 COST = CostModel(
     name="test",
     hccs=LinkCost(alpha_us=3.0, gbps=1.0),

@@ -10,8 +10,6 @@ from hccl_py.topology.presets import PRESETS
 from tests.recording import op_of, recorded
 from tests.simulator.costs import COST
 
-__all__ = ["Walk", "alone", "timed", "timelines"]
-
 Walk = Callable[..., Timeline]
 
 

@@ -10,8 +10,6 @@ from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.networks import Cut, Network, Routes, network_of
 from tests.simulator.costs import LINKS as COST
 
-__all__ = ["GENERATED", "all_pairs", "graph_of", "network", "paths_of", "used_graph"]
-
 GENERATED = (
     *("torus:1", "torus:2", "torus:5", "torus:4x4", "torus:3x1x2", "torus:2x3x4", "torus:1x1x1"),
     *("hypercube:1", "hypercube:4"),

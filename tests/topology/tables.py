@@ -10,26 +10,6 @@ from typing import Any
 from hccl_py.errors import HcclError, HcclResult, RankTableError
 from hccl_py.topology.rank_tables import RankTable, read_rank_table
 
-__all__ = [
-    "DEVICE",
-    "EDGE",
-    "GROUPS",
-    "LEVEL",
-    "LEVELS",
-    "MISSING",
-    "POD",
-    "SERVERS",
-    "SUPERPODS",
-    "VALID",
-    "WIRING",
-    "Change",
-    "changed",
-    "check_sentence",
-    "paths_of",
-    "read",
-    "text_of",
-]
-
 MISSING = object()
 """In place of a value: take the key out."""
 

@@ -52,8 +52,6 @@ from tests.verifier.broken.results import (
     WrongSource,
 )
 
-__all__ = ["EXECUTORS"]
-
 EXECUTORS: dict[str, type[Gather]] = {
     "WAIT_WITHOUT_POST": WaitWithoutPost,
     "DEADLOCK_CYCLE": DeadlockCycle,

@@ -10,8 +10,6 @@ from typing import Any
 
 from tests.verifier.sketches import Sketch, all_gather, all_reduce, sketch
 
-__all__ = ["FILES"]
-
 PUT = {"name": "broadcast", "dtype": "fp32", "count": 16, "root": 1}
 GIB = 1 << 30
 

@@ -15,8 +15,6 @@ from hccl_py.enums import TaskKind
 from hccl_py.verifier.analysis.unrolled import Unrolled
 from tests.verifier.naive import Byte, Naive
 
-__all__ = ["Interleavings", "TooMany"]
-
 
 class TooMany(Exception):
     """A program has more states than are looked at."""

@@ -15,8 +15,6 @@ from hccl_py.enums import LinkKind, TaskKind
 from hccl_py.program.program import Program
 from hccl_py.verifier.analysis.unrolled import Unrolled
 
-__all__ = ["Access", "Naive", "contents"]
-
 INLINE = (TaskKind.READ_REDUCE, TaskKind.WRITE_REDUCE, TaskKind.RDMA_WRITE_REDUCE)
 Byte = tuple[int, str, int]
 

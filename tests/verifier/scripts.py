@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from hccl_py.formats import from_json
 from hccl_py.program.program import Program
 
-__all__ = ["programs", "seeded"]
-
 T = TypeVar("T")
 
 SIZE = 8

@@ -15,8 +15,6 @@ from hccl_py.formats import from_json
 from hccl_py.program.program import Program
 from hccl_py.verifier import Options, Report, verify_program
 
-__all__ = ["Flow", "Sketch", "Task", "all_gather", "all_reduce", "mesh", "pushed", "sketch"]
-
 Task = list[Any]
 
 RANKS = 4

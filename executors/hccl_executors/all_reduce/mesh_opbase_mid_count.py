@@ -20,8 +20,6 @@ from hccl_py.plugins.executor import (
     require,
 )
 
-_TEMPLATES = "base/alg_template/"
-
 
 class AllReduceMeshOpbaseMidCountDeterministicExecutor(BaseExecutor):
     """AllReduce in three phases, with the same sums in every run: chunk r of every rank comes to

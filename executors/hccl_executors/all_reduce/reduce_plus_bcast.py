@@ -19,8 +19,6 @@ from hccl_py.plugins.executor import (
     require,
 )
 
-_TEMPLATES = "base/alg_template/"
-
 
 class AllReduceReducePlusBcast(BaseExecutor):
     """AllReduce of whole buffers: reduced to device 0 by halving, summed between the devices 0 of

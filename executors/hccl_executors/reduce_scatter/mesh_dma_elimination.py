@@ -2,8 +2,8 @@
 
 from hccl_executors.one_mesh import mesh_request, require_mesh_op_base
 from hccl_executors.sources import like_april
+from hccl_executors.staging import aligned
 from hccl_executors.templates.mesh import mesh_reduce_scatter
-from hccl_executors.templates.mesh_push import aligned
 from hccl_executors.templates.recursive_halving import recursive_halving_reduce_scatter
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.plugins.executor import (

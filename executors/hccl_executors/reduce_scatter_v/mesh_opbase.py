@@ -20,8 +20,6 @@ from hccl_py.plugins.executor import (
     same,
 )
 
-_FOLDER = "impl/coll_executor/coll_reduce_scatter_v"
-
 
 class ReduceScatterVMeshOpbaseExecutor(DmaElimination):
     """ReduceScatterV inside one full mesh, in op-base mode, or over several servers alike: devices

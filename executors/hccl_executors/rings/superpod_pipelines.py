@@ -112,17 +112,16 @@ class _SuperpodRound:
         """Return a slot for every rank in this round's half."""
         return self.half(memory).head(size * self.rank.size).split(self.rank.size, align=1)
 
-    def outward(self, number: int | None = None) -> Any:
-        """Return the notify by which main gives a half to level2, in this round or another."""
-        return self.rank.notifies[len(self.rank.subs) + self._place(number)]
+    def outward(self) -> Any:
+        """Return the notify by which main gives a half to level2."""
+        return self.rank.notifies[len(self.rank.subs) + self._place(self.number)]
 
     def inward(self, number: int | None = None) -> Any:
-        """Return the notify by which level2 gives a half to main."""
-        return self.rank.notifies[self._place(number)]
+        """Return the notify by which level2 gives a half to main, in this round or another."""
+        return self.rank.notifies[self._place(self.number if number is None else number)]
 
-    def _place(self, number: int | None) -> int:
-        turn = self.number if number is None else number
-        return len(self.rank.subs) - EXTRA + turn % HALVES
+    def _place(self, number: int) -> int:
+        return len(self.rank.subs) - EXTRA + number % HALVES
 
     def on_plane(self, slots: Chunks, at: int) -> Chunks:
         """Return the slots that go together on a plane."""

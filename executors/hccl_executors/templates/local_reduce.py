@@ -1,13 +1,8 @@
-"""Local reduce: what lies side by side at one rank becomes one, in a fixed order.
+"""Local reduce by halving: pieces side by side at one rank become one, in a fixed order.
 
-    tree     neighbours first, (x0 + x1) + (x2 + x3): ceil(log2 n) steps, on as many streams as
-             there are
-    halving  what exceeds a power of two first, then the upper half, (x0 + x2) + (x1 + x3):
-             ceil(log2 n) steps, each on as many streams as it has sums
-
-Both give the same bits in every run. Cost for k pieces of n bytes: ceil(log2 k)nγ. Source: HCCL's
-public documents (local reduce); halving: ReduceScatterLocalReduce (hcomm b5f3e5b,
-alg_template/temp_reduce_scatter).
+Pieces beyond a power of two are added first, then the upper half to the lower one, (x0 + x2) +
+(x1 + x3): ceil(log2 k) steps, each on as many streams as it has sums. Cost for k pieces of n bytes:
+ceil(log2 k)nγ. Source: ReduceScatterLocalReduce (hcomm b5f3e5b, alg_template/temp_reduce_scatter).
 """
 
 from collections.abc import Sequence
@@ -15,17 +10,6 @@ from collections.abc import Sequence
 from hccl_executors.templates.mesh_peers import empty_copy
 from hccl_py.orchestration import Region
 from hccl_py.plugins.executor import AnyRank
-
-
-def local_tree(rank: AnyRank, pieces: Sequence[Region]) -> None:
-    """Leave in the first piece the reduction of all; the others hold partial results."""
-    for step in rank.main.steps("local reduce", (len(pieces) - 1).bit_length()):
-        width = 1 << step
-        into, added = pieces[:: 2 * width], pieces[width :: 2 * width]
-        with rank.fork(min(len(rank.subs), len(added) - 1)) as subs:
-            streams = (rank.main, *subs)
-            for i, piece in enumerate(added):
-                streams[i % len(streams)].reduce(into[i], piece)
 
 
 def local_halving(rank: AnyRank, pieces: Sequence[Region]) -> None:

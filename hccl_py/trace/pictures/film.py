@@ -30,11 +30,15 @@ FrameNumber = int | str
 """The step of a frame, or the number of frames that are left out there, as a text."""
 
 
-def draw_film(steps: AlgorithmSteps, title: str, *, frame: int = 0, width: int = 810) -> str:
-    """Return the strip as a picture of its own, in rows of at most `width` pixels."""
+WIDEST = 810
+"""Pixels of the rows of a picture at most."""
+
+
+def draw_film(steps: AlgorithmSteps, title: str) -> str:
+    """Return the strip as a picture of its own."""
     frames = frames_of(steps)
-    frame = frame or (190 if steps.seats.kind != "rows" else 236)
-    across = max(1, min(len(frames), (width - 2 * MARGIN + GAP) // (frame + GAP)))
+    frame = 190 if steps.seats.kind != "rows" else 236
+    across = max(1, min(len(frames), (WIDEST - 2 * MARGIN + GAP) // (frame + GAP)))
     strip = _Strip(steps, frame)
     wide = max(across * (frame + GAP) - GAP, round(len(title) * 8.4)) + 2 * MARGIN
     rows = ceil(len(frames) / across)

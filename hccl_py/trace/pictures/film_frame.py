@@ -153,8 +153,8 @@ class FilmFrame:
                 curve = self._curve(
                     int(self.steps.moves.source[k]), int(self.steps.moves.target[k])
                 )
-                x, y = along(curve, 0.42)
-                yield text_on_lines(round(x), round(y) + 4, cells.labels[k], "ink small")
+                x, y = _label_place(curve)
+                yield text_on_lines(round(x), round(y) + 4, cells.labels[k])
 
     # ---- contents ----
 
@@ -215,9 +215,10 @@ def columns_of(cells: HeldCells, parts: int) -> list[int]:
     return [c for c in range(cells.columns) if parts & cells.column(c)]
 
 
-def along(curve: tuple[Point, Point, Point], part: float) -> Point:
-    """Return the point of a curve at a part of its length."""
+def _label_place(curve: tuple[Point, Point, Point]) -> Point:
+    """Return the point of a curve where its label is, a little before its middle."""
     (ax, ay), (cx, cy), (bx, by) = curve
+    part = 0.42
     rest = 1 - part
     return (
         rest * rest * ax + 2 * rest * part * cx + part * part * bx,

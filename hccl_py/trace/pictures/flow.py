@@ -52,11 +52,6 @@ class PictureMove(NamedTuple):
     reduces: bool
     rdma: bool
 
-    @property
-    def said(self) -> frozenset[InputChunk] | frozenset[int]:
-        """The parts as labels name them: those that are added by their chunks alone."""
-        return frozenset(part.chunk for part in self.parts) if self.reduces else self.parts
-
 
 class Band(NamedTuple):
     """Transfers that happen at once, and the parts that every rank `holds` when the next begins.

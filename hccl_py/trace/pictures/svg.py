@@ -55,10 +55,10 @@ def text(x: int, y: int, said: str, style: str, anchor: str = "start") -> str:
     return f'<text x="{x}" y="{y}"{where} class="{style}">{escape(said)}</text>'
 
 
-def text_on_lines(x: int, y: int, said: str, style: str) -> str:
+def text_on_lines(x: int, y: int, said: str) -> str:
     """Return text in the middle of a place, with what lies behind it kept off.
 
     The edge is an element of its own: not every program knows `paint-order`.
     """
     edge = text(x, y, said, "halo", "middle").replace("<text", '<text aria-hidden="true"', 1)
-    return edge + text(x, y, said, style, "middle")
+    return edge + text(x, y, said, "ink small", "middle")

@@ -29,15 +29,14 @@ def is_trace(name: PathLike) -> bool:
         return False
 
 
-def read_trace(name: PathLike, max_bytes: int | None = None) -> Trace:
+def read_trace(name: PathLike) -> Trace:
     """Return the trace in a folder, or of a prefix, FOLDER/PREFIX, where a folder has several.
 
     Raises ProgramFileError for files that cannot be read or are no traces, for a rank without a
     file, and for calls and messages that do not match between ranks.
     """
-    limit = ET_LIMIT if max_bytes is None else max_bytes
     ranks = [
-        rank_trace_from(read_file(path, limit, CHAKRA, begins=None), format_path(path), rank)
+        rank_trace_from(read_file(path, ET_LIMIT, CHAKRA, begins=None), format_path(path), rank)
         for rank, path in enumerate(trace_files(name))
     ]
     return checked_trace(format_path(name), tuple(ranks))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
+from hccl_interop.importers.algorithm_source import AlgorithmSource
 from hccl_py.documents.disk import check_place, format_path, write_file
 from hccl_py.enums import DataType
 from hccl_py.errors import ParameterError
@@ -25,26 +25,21 @@ if TYPE_CHECKING:
 _LARGEST = 1 << 60
 
 
-@dataclass(kw_only=True)
-class XmlSource(Source):
+class XmlSource(AlgorithmSource):
     """An algorithm of an MSCCL XML file, for calls of any size."""
 
-    algorithm: XmlAlgorithm
-    meaning: Meaning[XmlAlgorithm]
-    options: ImportOptions
-    is_fixed = False
+    @staticmethod
+    def usual(meaning: Meaning[XmlAlgorithm], dtype: DataType) -> int:
+        from hccl_interop.common.meaning import usual_size
 
-    def describe(self) -> str | None:
-        """Return a phrase for a call whose op is not known."""
-        return self.meaning.describe()
-
-    @cached_property
-    def _dtype(self) -> DataType:
-        return self.options.dtype or DataType.FP32
+        algorithm = meaning.algorithm
+        step = meaning.call(1, dtype).chunk * algorithm.chunks
+        low, high = max(algorithm.min_bytes or 0, 0), max(algorithm.max_bytes or 0, 0)
+        return usual_size(low, high or _LARGEST, step)
 
     def op(self, size: int, comm: Communicator) -> OpParam:
         """Return the parameters of the call, of whole chunks."""
-        return self.meaning.call(size, self._dtype, self.options.reduce, self.options.root).op
+        return self.meaning.call(size, *self.data).op
 
     def imported(
         self,
@@ -57,25 +52,17 @@ class XmlSource(Source):
         """Import the algorithm at a size."""
         from hccl_interop.msccl.imported import import_algorithm
 
-        return import_algorithm(
-            self.algorithm,
-            self.meaning,
-            size,
-            self._dtype,
-            self.options.reduce,
-            self.options.root,
-            *self._slices(cost),
-            repeats=repeats,
-        )
+        algorithm, slices = self.meaning.algorithm, self._slices(cost)
+        return import_algorithm(algorithm, self.meaning, size, *self.data, *slices, repeats=repeats)
 
     def repetition(self, size: int, cost: CostModel | None = None) -> RepeatedPasses | None:
         """Return the repeated passes; an algorithm with defects has none."""
         from hccl_interop.msccl.checks import defects_of
         from hccl_interop.msccl.repetition import RepeatedPasses
 
-        if any(defect.is_fatal for defect in defects_of(self.algorithm, self.meaning.op)):
+        if any(defect.is_fatal for defect in defects_of(self.meaning.algorithm, self.meaning.op)):
             return None
-        call = self.meaning.call(size, self._dtype, self.options.reduce, self.options.root)
+        call = self.meaning.call(size, *self.data)
         slice_bytes, slices = self._slices(cost)
         call = call._replace(slice_bytes=slice_bytes, slices=slices)
         return RepeatedPasses.of(self.meaning, call)
@@ -84,7 +71,7 @@ class XmlSource(Source):
         """Return the bytes of the slices in which messages stream, and the most of a message."""
         if cost is None:
             return None, None
-        protocol = cost.protocols.of(self.algorithm.protocol)
+        protocol = cost.protocols.of(self.meaning.algorithm.protocol)
         return protocol.slice_bytes, protocol.slices
 
 
@@ -128,20 +115,7 @@ class MscclImporter(Importer):
         from hccl_interop.common.meaning import meaning_of
 
         meaning = meaning_of(algorithm, options.op)
-        usual = partial(_usual_size, algorithm, meaning, options.dtype or DataType.FP32)
-        return XmlSource(
-            noun=self.noun,
-            name=format_path(path),
-            title=title,
-            ranks=algorithm.ranks,
-            op_name=meaning.op,
-            has_op=not meaning.unknown,
-            usual_size=usual() if options.size is None else options.size,
-            executor=algorithm.name or self.noun,
-            algorithm=algorithm,
-            meaning=meaning,
-            options=options,
-        )
+        return XmlSource.of(self.noun, path, title, meaning, options)
 
     def writes(self, path: str) -> bool:
         """Return True for `.xml`."""
@@ -167,12 +141,3 @@ class MscclImporter(Importer):
 
         text = to_xml(program, protocol=proto)
         write_file(path, text.encode("utf-8", "backslashreplace"), MSCCL)
-
-
-def _usual_size(algorithm: XmlAlgorithm, meaning: Meaning[XmlAlgorithm], dtype: DataType) -> int:
-    """Return a data size for which the runtime takes the algorithm, for calls that state none."""
-    from hccl_interop.common.meaning import usual_size
-
-    step = meaning.call(1, dtype).chunk * algorithm.chunks
-    low, high = max(algorithm.min_bytes or 0, 0), max(algorithm.max_bytes or 0, 0)
-    return usual_size(low, high or _LARGEST, step)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
-from hccl_py.documents.disk import format_path
+from hccl_interop.importers.algorithm_source import AlgorithmSource
 from hccl_py.enums import DataType
 from hccl_py.importers import Imported, Importer, ImportOptions, Source, SourceEntry
 
@@ -19,30 +18,20 @@ if TYPE_CHECKING:
     from hccl_py.communicator.communicator import Communicator
 
 
-@dataclass(kw_only=True)
-class PlanSource(Source):
+class PlanSource(AlgorithmSource):
     """An execution plan, for calls of any size."""
 
-    plan: ExecutionPlan
-    meaning: Meaning[ExecutionPlan]
-    options: ImportOptions
-    is_fixed = False
+    @staticmethod
+    def usual(meaning: Meaning[ExecutionPlan], dtype: DataType) -> int:
+        from hccl_interop.mscclpp.call import usual_size_of
 
-    def describe(self) -> str | None:
-        """Return a phrase for a call whose op is not known."""
-        return self.meaning.describe()
-
-    @cached_property
-    def _dtype(self) -> DataType:
-        return self.options.dtype or DataType.FP32
+        return usual_size_of(meaning.algorithm, dtype)
 
     def op(self, size: int, comm: Communicator) -> OpParam:
         """Return the parameters of the call, of whole aligned chunks."""
         from hccl_interop.mscclpp.call import call_of
 
-        options = self.options
-        call = call_of(self.plan, self.meaning, size, self._dtype, options.reduce, options.root)
-        return call.op
+        return call_of(self.meaning.algorithm, self.meaning, size, *self.data).op
 
     def imported(
         self,
@@ -55,8 +44,7 @@ class PlanSource(Source):
         """Import the plan at a size; its pipelines are written out."""
         from hccl_interop.mscclpp.imported import import_plan
 
-        options = self.options
-        return import_plan(self.plan, self.meaning, size, self._dtype, options.reduce, options.root)
+        return import_plan(self.meaning.algorithm, self.meaning, size, *self.data)
 
 
 class MscclppImporter(Importer):
@@ -80,22 +68,7 @@ class MscclppImporter(Importer):
 
     def _opened(self, path: str, options: ImportOptions) -> Source:
         from hccl_interop.common.meaning import meaning_of
-        from hccl_interop.mscclpp.call import usual_size_of
         from hccl_interop.mscclpp.json_text import read_plan
 
-        plan = read_plan(path, options.max_bytes)
-        meaning = meaning_of(plan, options.op)
-        size = usual_size_of(plan, options.dtype or DataType.FP32)
-        return PlanSource(
-            noun=self.noun,
-            name=format_path(path),
-            title=path,
-            ranks=plan.ranks,
-            op_name=meaning.op,
-            has_op=not meaning.unknown,
-            usual_size=size if options.size is None else options.size,
-            executor=plan.name or self.noun,
-            plan=plan,
-            meaning=meaning,
-            options=options,
-        )
+        meaning = meaning_of(read_plan(path, options.max_bytes), options.op)
+        return PlanSource.of(self.noun, path, path, meaning, options)

@@ -115,7 +115,7 @@ class BlockWriter:
         once with the step before.
         """
         receives = self._block.steps[position].form.receives
-        place = self._message(Role.MOVE, position, outgoing=not receives)
+        place = self._place_of_move(position, outgoing=not receives)
         for kind, src, dst in moves:
             if kind is TaskKind.COPY and self._layout.drops(self._rank, src, dst):
                 continue
@@ -181,14 +181,14 @@ class BlockWriter:
         signal = stream.post if (role is Role.DATA) == outgoing else stream.wait
         signal(fifo.link, index, note)
 
-    def _message(self, role: Role, position: int, *, outgoing: bool) -> Place:
-        """Return the place of what moves data; a local step has no message."""
+    def _place_of_move(self, position: int, *, outgoing: bool) -> Place:
+        """Return the place of tasks that move data; a local step has no message."""
         form = self._block.steps[position].form
         if not (form.sends or form.receives):
-            return Place(role, self._block, position)
+            return Place(Role.MOVE, self._block, position)
         name = self._outgoing if outgoing else self._incoming
         number = self._sent if outgoing else self._received
-        return Place(role, self._block, position, name, number)
+        return Place(Role.MOVE, self._block, position, name, number)
 
 
 def _within(side: BufferSlice | None, begin: int, length: int) -> BufferSlice | None:

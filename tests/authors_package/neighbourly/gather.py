@@ -13,8 +13,6 @@ from hccl_py.executor import (
 )
 from hccl_py.orchestration import Chunks, Region, exchange
 
-__all__ = ["MeshGather", "NeighborExchange", "Turns"]
-
 
 class MeshGather:
     """Every rank stages its input in CCL_Out; then every rank reads from all others at once."""

@@ -13,8 +13,6 @@ from hccl_py.executor import (
 from hccl_py.orchestration import Chunks, Region, exchange
 from hccl_py.orchestration.bundles import Bundles
 
-__all__ = ["TwoLevelGather", "TwoPartRing"]
-
 
 def ring_gather(stream, ring, chunks):
     """Pass on what the ring's members have, one chunk (or bundle) a step."""

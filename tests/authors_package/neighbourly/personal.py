@@ -13,8 +13,6 @@ from hccl_py.executor import (
 )
 from hccl_py.orchestration import Chunks, Region, exchange
 
-__all__ = ["Letters", "SpinAllToAll", "Star"]
-
 
 class SpinAllToAll:
     """In step k every rank sends to the k-th rank above and receives from the k-th below."""

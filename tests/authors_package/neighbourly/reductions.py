@@ -14,8 +14,6 @@ from hccl_py.executor import (
 )
 from hccl_py.orchestration import Link, Notify, Plane, Region, Stream, exchange
 
-__all__ = ["HandMadeSum", "RingAllReduce"]
-
 
 class RingAllReduce:
     """Chunks are reduced on their way round the ring; the finished ones go round once more."""

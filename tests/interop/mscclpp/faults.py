@@ -5,49 +5,6 @@ shows.
 from tests.interop.mscclpp.importing import named, pipelined, place
 from tests.interop.mscclpp.plans import Op, PlanText, local
 
-__all__ = [
-    "a_channel_to_another_rank",
-    "a_chunk_less_than_the_pipeline_takes",
-    "a_put_that_reads_a_peer",
-    "an_operation_of_the_language_only",
-    "beyond_the_buffer",
-    "get_of_another_chunk",
-    "in_a_pipeline_no_nop",
-    "lost_signal",
-    "missing_wait",
-    "no_barrier",
-    "no_double_scratch",
-    "no_nop_after_the_wait",
-    "no_nop_before_the_signal",
-    "no_nop_between_chunks_of_other_sizes",
-    "no_nop_between_data_and_packets",
-    "no_such_buffer",
-    "no_such_channel",
-    "no_such_semaphore",
-    "nobody_waits",
-    "not_a_sum",
-    "one_comes_less_often_to_the_barrier",
-    "other_numbers_of_chunks",
-    "own_slot_of_a_peer",
-    "packets_in_a_pipeline",
-    "packets_never_written",
-    "packets_outside_of_scratch",
-    "packets_written_twice",
-    "plain_data_among_packets",
-    "plain_puts_into_a_half_of_scratch",
-    "put_with_signal_in_memory",
-    "puts_without_flush",
-    "room_for_two_where_there_is_one",
-    "semaphore_not_given_back",
-    "semaphore_that_begins_at_nothing",
-    "signal_on_a_switch",
-    "too_few_at_the_barrier",
-    "too_many_channels",
-    "too_many_operations",
-    "waits_before_signals",
-    "wrong_offset",
-]
-
 
 def lost_signal(plan: PlanText) -> Op:
     block = plan.blocks[0][0]

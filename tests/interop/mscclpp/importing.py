@@ -5,8 +5,6 @@ from hccl_py.importers import Imported
 from hccl_py.verifier import Options, Report
 from tests.interop.mscclpp.plans import Block, Op, PlanText
 
-__all__ = ["checked", "imported", "named", "pipelined", "place"]
-
 
 def imported(plan: PlanText, size: int = 1 << 10, op: str | None = None) -> Imported:
     found = plan_from(plan.text().encode(), "own.json")

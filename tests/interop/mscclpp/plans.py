@@ -11,20 +11,6 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = [
-    "Block",
-    "PlanText",
-    "barrier_between_blocks",
-    "packet_all_gather",
-    "packet_all_reduce",
-    "pipelined_gather",
-    "port_exchange",
-    "puts_all_gather",
-    "read_reduce",
-    "reduce_scatter_in_place",
-    "switch_all_reduce",
-]
-
 Op = dict[str, Any]
 
 

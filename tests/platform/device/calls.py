@@ -12,6 +12,7 @@ from typing import Any
 from hccl_platform.device import DevicePlatform
 from hccl_platform.device.devices import Devices
 from hccl_py.call.op_param import OpParam
+from hccl_py.call.ops import OPS
 from hccl_py.communicator.communicator import Communicator
 from hccl_py.communicator.measurement import Measurement, SizeResult
 from hccl_py.plugins.executor import Executor, declarations_of
@@ -19,8 +20,6 @@ from hccl_py.topology.topology import Topology
 from hccl_py.verifier.sweeps.cases import Cases
 from hccl_py.verifier.sweeps.space import random_cases
 from tests.platform.device.fakeasync import FakeModule
-
-__all__ = ["Call", "call_of", "calls", "fake_platform", "measured"]
 
 MOST_RANKS = 8
 FEW_TASKS, LOOKED_AT = 500, 20
@@ -38,7 +37,7 @@ class Call:
     @property
     def right(self) -> str:
         """What `SizeResult.check` says of a right run: a barrier has no result to check."""
-        return "NULL" if self.op.name == "barrier" else "success"
+        return "NULL" if OPS[self.op.name].meets else "success"
 
     def communicator(self, platform: Any, **settings: Any) -> Communicator:
         return Communicator(
@@ -61,13 +60,18 @@ def calls(executor: type[Executor], seed: int = 3, tries: int = 2_000) -> Iterat
             yield Call(executor.__name__, case.op, case.topology, declarations_of(made).zero_copy)
 
 
-@cache
-def call_of(executor: type[Executor], seed: int = 3) -> Call | None:
-    """Return the first call of few tasks of those drawn, or the one of fewest; None for no call."""
-    found: dict[int, Call] = {}
-    for call in islice(calls(executor, seed), LOOKED_AT):
+def counted_calls(executor: type[Executor]) -> Iterator[tuple[int, Call]]:
+    """Yield the first drawn calls of an executor, each with the number of its tasks."""
+    for call in islice(calls(executor), LOOKED_AT):
         with call.communicator("emulated") as comm:
-            count = comm.plan(call.op, call.name).program.task_count
+            yield comm.plan(call.op, call.name).program.task_count, call
+
+
+@cache
+def call_of(executor: type[Executor]) -> Call | None:
+    """Return the first call of few tasks, or the one of fewest; None for no call."""
+    found: dict[int, Call] = {}
+    for count, call in counted_calls(executor):
         if count <= FEW_TASKS:
             return call
         found.setdefault(count, call)

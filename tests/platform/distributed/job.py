@@ -12,8 +12,6 @@ from hccl_py.communicator.communicator import Communicator
 from hccl_py.communicator.measurement import Measurement
 from hccl_py.operators import OPERATORS
 
-__all__ = ["failures", "main"]
-
 
 def failures(comm: Communicator, ops: list[str] | None = None) -> list[str]:
     """Run ops twice with data made up, and say which are wrong anywhere."""

@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 from hccl_platform.processes.launch import launch
 from hccl_platform.processes.world import World, world_of_environment
 
-__all__ = ["in_processes"]
-
 T = TypeVar("T")
 
 

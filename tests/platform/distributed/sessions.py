@@ -22,19 +22,6 @@ from hccl_py.verifier.sweeps.cases import Case, Cases
 from hccl_py.verifier.sweeps.space import random_cases
 from tests.platform.distributed.processes import in_processes
 
-__all__ = [
-    "ALONE",
-    "CCL_BYTES",
-    "HALVES",
-    "ODD",
-    "Run",
-    "in_sessions",
-    "open_session",
-    "places",
-    "runs_of",
-    "wrong_results",
-]
-
 T = TypeVar("T")
 Arrays = list[npt.NDArray[Any]]
 

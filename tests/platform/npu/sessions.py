@@ -22,8 +22,6 @@ from hccl_py.communicator.device_arrays import DeviceArray
 from hccl_py.enums import DataType, ReduceOp
 from tests.platform.npu.runtime import Machine, library
 
-__all__ = ["KINDS", "Device", "DriverStreams", "device_array", "live", "lost_posts", "open_device"]
-
 KINDS = ("streams", "notifies", "imported_notifies", "memory", "imported_memory", "events")
 
 Array = npt.NDArray[Any]

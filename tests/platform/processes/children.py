@@ -18,8 +18,6 @@ from typing import Any
 from hccl_platform.processes.world import World
 from hccl_py.errors import ExecTimeoutError, HcclError
 
-__all__ = ["Children", "Ended", "FileStore", "children"]
-
 ASLEEP_S = 60.0
 """Seconds in a row in which no process of a test wants the machine, after which they never end: on
 a busy machine the seconds of others do not count.

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from tests.selection.oracle.facts import KB, Call
 
-__all__ = ["taken"]
-
 _REFUSED = ("reduce", "scatter", "all_to_all_vc")
 """reduce_operator.cc SelectAlg; hccl_communicator.cc, where the others begin."""
 

@@ -14,8 +14,6 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-__all__ = ["OpenPage", "start"]
-
 FLAGS = (
     "--headless=new",
     "--no-sandbox",

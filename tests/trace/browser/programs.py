@@ -14,18 +14,6 @@ from hccl_py.program.program import Program
 from hccl_py.trace.scene import Scene, scene_of
 from hccl_py.verifier import verify_program
 
-__all__ = [
-    "SIZE",
-    "bar_at",
-    "deadlock",
-    "gather",
-    "ping",
-    "ping_tasks",
-    "program_of",
-    "recorded",
-    "ring",
-]
-
 SIZE = 1 << 20
 """Bytes of a rank's input in `ping`."""
 

@@ -8,19 +8,6 @@ from hccl_py.plugins.executor import OpParam
 from hccl_py.values import RankInt
 from tests.verifier.broken.mesh import COUNT, AnyRank, Gather, Reduce, cases
 
-__all__ = [
-    "DtypeMismatch",
-    "InplaceClobber",
-    "OutOfBounds",
-    "ReadUndefined",
-    "ReduceIntoUndefined",
-    "SelfOverlap",
-    "SliceLenMismatch",
-    "TransferTooLarge",
-    "Unaligned",
-    "UnsupportedInlineReduce",
-]
-
 
 class InplaceClobber(Gather):
     """The own part is copied after the others' have come, or before."""

@@ -17,8 +17,6 @@ from hccl_py.topology.presets import DEFAULT_PRESET
 from hccl_py.values import RankInt
 from hccl_py.verifier import Cases, Options
 
-__all__ = ["COUNT", "AnyRank", "Gather", "Reduce", "cases"]
-
 AnyRank = Any
 COUNT = 256
 

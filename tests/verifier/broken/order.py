@@ -12,24 +12,6 @@ from hccl_py.values import RankInt
 from hccl_py.verifier import Call, Options
 from tests.verifier.broken.mesh import AnyRank, Gather, Reduce, cases
 
-__all__ = [
-    "ConcurrentOps",
-    "ConnectionUnordered",
-    "DeadlockCycle",
-    "Forked",
-    "NotifyOverrun",
-    "RaceRw",
-    "RaceWw",
-    "RdmaSourceReuse",
-    "ReduceOrderNondet",
-    "RedundantSync",
-    "SilentRank",
-    "StreamNotJoined",
-    "StreamNotStarted",
-    "UnmatchedPost",
-    "WaitWithoutPost",
-]
-
 
 class ConcurrentOps(Gather):
     """The caller runs the op on a second stream that does not wait for the first."""

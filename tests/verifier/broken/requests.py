@@ -9,16 +9,6 @@ from hccl_py.values import RankInt
 from tests.verifier.broken.mesh import AnyRank, Gather
 from tests.verifier.broken.order import Forked
 
-__all__ = [
-    "NotifyIndexOutOfRange",
-    "RemoteNotExported",
-    "ResourceExceeded",
-    "ResourceMismatch",
-    "ResourceUnused",
-    "UndeclaredChannel",
-    "UndeclaredStream",
-]
-
 
 class NotifyIndexOutOfRange(Gather):
     """One extra notify was requested, and the second one is used."""

@@ -7,16 +7,6 @@ from hccl_py.orchestration import Link, Region
 from hccl_py.values import RankInt
 from tests.verifier.broken.mesh import AnyRank, Gather, Reduce
 
-__all__ = [
-    "DeadTransfer",
-    "DoubleContribution",
-    "MissingContribution",
-    "OutputMissing",
-    "WrongOffset",
-    "WrongReduceOp",
-    "WrongSource",
-]
-
 
 class OutputMissing(Gather):
     """Does not read from its right neighbour."""

@@ -5,8 +5,6 @@ from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.channels import ChannelRank
 from hccl_py.plugins.executor import ChannelRequest, ChannelResources, OpParam, RankView, Topology
 
-__all__ = ["Twice"]
-
 
 class Twice:
     """Every worker writes one half to one peer."""
