@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from hccl_py.selection.facts_950 import Facts950
 from hccl_py.selection.tables import hccl_170ddee as data
 from hccl_py.selection.tables.hccl_170ddee import LaunchTemplate
@@ -26,23 +28,25 @@ _MESH_RANKS = 8
 
 _BY_LEVELS = ("parallel", "sequence")
 
+_Net = Literal["mesh", "clos"]
 _Buffers = Literal["", "i", "o", "io"]
 """The ends of a part that are in the user's memory: its input, its output."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A template's part in an executor, its share of the bytes, and the share by which HCCL looks
-    up how well transfers use the links of `seen_net`.
+    """A template's part in an executor, its share of the bytes, and the share, and the times of it,
+    by which HCCL looks up how well transfers use the links of `seen_net`.
     """
 
     template: LaunchTemplate
     ranks: int
     share: float
     buffers: _Buffers
-    net: Literal["mesh", "clos"]
+    net: _Net
     seen: float
-    seen_net: Literal["mesh", "clos"]
+    times: float
+    seen_net: _Net
 
 
 def is_known(op: str, engines: Sequence[str], facts: Facts950) -> bool:
@@ -106,7 +110,9 @@ def _sent(part: _Part, facts: Facts950) -> float:
 
 
 def _use(part: _Part, facts: Facts950) -> float:
-    size = int(facts.bytes * part.seen) or facts.bytes
+    """Return the use of links; bytes are rounded as in HCCL, to 24 bits, which counts at bounds."""
+    seen = np.float32(facts.bytes) * (np.float32(part.seen) * np.float32(part.times))
+    size = int(seen) or facts.bytes
     if part.seen_net == "mesh":
         return _look_up(size, costs.MESH_SIZES, costs.MESH_USE)
     least = 1 << 20 if facts.op.name == "all_gather" else 0
@@ -131,19 +137,21 @@ def _launches(part: _Part) -> float:
 
 def _flat(op: str, kind: str, templates: Sequence[LaunchTemplate], facts: Facts950) -> list[_Part]:
     """Return the parts of an executor over all ranks: one, or a scatter and a gather."""
-    n, net = facts.ranks, "clos" if facts.net_levels > 1 else "mesh"
+    n = facts.ranks
+    net: _Net = "clos" if facts.net_levels > 1 else "mesh"
     if kind == "pair":
         first, last = templates
         return [
-            _Part(first, n, 1, "i", net, 1 / n, net),
-            _Part(last, n, 1, "o", net, 1 / n, net),
+            _Part(first, n, 1, "i", net, 1 / n, 1, net),
+            _Part(last, n, 1, "o", net, 1 / n, 1, net),
         ]
     template, is_nhr = templates[0], templates[0].way == "nhr"
     whole = op in ("all_gather", "reduce_scatter") or (op == "broadcast" and net == "clos")
-    seen = (1 if whole else 1 / n) * (n / 2 if is_nhr else 1)
-    share, buffers = (1 / n if op == "all_reduce" else 1), "i" if op == "reduce_scatter" else "io"
-    seen_net = net if op != "reduce_scatter" else "clos" if is_nhr else "mesh"
-    return [_Part(template, n, share, buffers, net, seen, seen_net)]
+    seen, times = 1 if whole else 1 / n, n / 2 if is_nhr else 1
+    if op == "reduce_scatter":
+        return [_Part(template, n, 1, "i", net, seen, times, "clos" if is_nhr else "mesh")]
+    share = 1 / n if op == "all_reduce" else 1
+    return [_Part(template, n, share, "io", net, seen, times, net)]
 
 
 def _levels(
@@ -156,9 +164,10 @@ def _levels(
     split = _split(l0, l1, sum(facts.bus.clos_ports[:2]))
     parts = []
     for at, (place, share, buffers) in enumerate(_COMPOSED[op, kind](l0, l1, split)):
-        ranks, net = (l1, "clos") if place % 2 else (l0, "mesh")
-        seen = share * ranks / 2 if at == 1 else share
-        parts.append(_Part(templates[place], ranks, share, buffers, net, seen, net))
+        ranks = l1 if place % 2 else l0
+        net: _Net = "clos" if place % 2 else "mesh"
+        times = ranks / 2 if at == 1 else 1
+        parts.append(_Part(templates[place], ranks, share, buffers, net, share, times, net))
     return parts
 
 
