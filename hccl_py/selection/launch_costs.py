@@ -26,6 +26,9 @@ from hccl_py.selection.tables.hccl_2026_08 import costs
 _MESH_RANKS = 8
 """Detours, and some templates of all_reduce, are for so many ranks of a mesh at most."""
 
+_WHOLE = ("all_gather", "reduce_scatter", "scatter")
+"""Ops whose count is that of one rank's part."""
+
 _BY_LEVELS = ("parallel", "sequence")
 
 _Net = Literal["mesh", "clos"]
@@ -47,6 +50,16 @@ class _Part:
     seen: float
     times: float
     seen_net: _Net
+
+    @property
+    def enters(self) -> bool:
+        """True if the data is copied into the CCL buffer."""
+        return "i" in self.buffers or (self.template.either and self.leaves)
+
+    @property
+    def leaves(self) -> bool:
+        """True if the data is copied out of it."""
+        return "o" in self.buffers
 
 
 def is_known(op: str, engines: Sequence[str], facts: Facts950) -> bool:
@@ -91,8 +104,7 @@ def _part_seconds(part: _Part, facts: Facts950) -> float:
     use = _use(part, facts)
     if template.never is not None:
         return template.never[0] / use * facts.bytes + template.never[1]
-    copies = template.enters(ranks) * ("i" in part.buffers)
-    copies += template.leaves(ranks) * ("o" in part.buffers)
+    copies = template.enters(ranks) * part.enters + template.leaves(ranks) * part.leaves
     local = copies / costs.COPY["aicpu"] + template.reduces(ranks) / costs.REDUCE["aicpu"]
     per_byte = _sent(part, facts) / use + local * part.share
     return per_byte * facts.bytes + template.steps(ranks) * data.STEP
@@ -102,7 +114,8 @@ def _sent(part: _Part, facts: Facts950) -> float:
     """Return the seconds of transfers for each byte: CalcMeshParam and CalcNHRParams."""
     template, others = part.template, part.ranks - 1
     amount = template.sends(part.ranks) * part.share / costs.LINK
-    ports = template.ports(facts.bus.clos_ports if part.net == "clos" else (1,) * others)
+    outside = part.net == "clos" or template.far
+    ports = template.ports(facts.bus.clos_ports if outside else (1,) * max(others, 1))
     if template.way == "detour":
         return max(amount / 2, amount / 2 * others / ports)
     is_mesh = template.way == "mesh" and part.net == "mesh"
@@ -127,8 +140,7 @@ def _launches(part: _Part) -> float:
     """Return the seconds in which the AI CPU launches a template: D."""
     template, ranks = part.template, part.ranks
     tasks = template.launches(ranks)
-    tasks += template.entering(ranks) * ("i" in part.buffers)
-    tasks += template.leaving(ranks) * ("o" in part.buffers)
+    tasks += template.entering(ranks) * part.enters + template.leaving(ranks) * part.leaves
     return tasks * template.each
 
 
@@ -146,11 +158,11 @@ def _flat(op: str, kind: str, templates: Sequence[LaunchTemplate], facts: Facts9
             _Part(last, n, 1, "o", net, 1 / n, 1, net),
         ]
     template, is_nhr = templates[0], templates[0].way == "nhr"
-    whole = op in ("all_gather", "reduce_scatter") or (op == "broadcast" and net == "clos")
+    whole = op in _WHOLE or (op == "broadcast" and net == "clos")
     seen, times = 1 if whole else 1 / n, n / 2 if is_nhr else 1
     if op == "reduce_scatter":
         return [_Part(template, n, 1, "i", net, seen, times, "clos" if is_nhr else "mesh")]
-    share = 1 / n if op == "all_reduce" else 1
+    share = 1 / n if op in ("all_reduce", "reduce") else 1
     return [_Part(template, n, share, "io", net, seen, times, net)]
 
 
@@ -161,25 +173,45 @@ def _levels(
     first one, HCCL looks up the use of links by all of its steps.
     """
     l0, l1 = facts.local0, facts.ranks // facts.local0
-    split = _split(l0, l1, sum(facts.bus.clos_ports[:2]))
+    split = _split(op, l0, l1, sum(facts.bus.clos_ports[:2]))
     parts = []
     for at, (place, share, buffers) in enumerate(_COMPOSED[op, kind](l0, l1, split)):
-        ranks = l1 if place % 2 else l0
+        ranks = 1 if place >= _ALONE else l1 if place % 2 else l0
         net: _Net = "clos" if place % 2 else "mesh"
         times = ranks / 2 if at == 1 else 1
-        parts.append(_Part(templates[place], ranks, share, buffers, net, share, times, net))
+        parts.append(
+            _Part(templates[place % _ALONE], ranks, share, buffers, net, share, times, net)
+        )
     return parts
 
 
-def _split(l0: int, l1: int, ports: int) -> float:
+def _split(op: str, l0: int, l1: int, ports: int) -> float:
     """Return the part of the data that goes inside meshes first, in eighths; in all_gather between
-    them: `CalcParallelDataSplitRatio` with the formula of reduce_scatter, template_utils.cc.
+    them: `CalcParallelDataSplitRatio` with the formula of reduce_scatter, or of scatter,
+    template_utils.cc. Others halve.
     """
-    mesh, clos = 21 / (20 * l0), (l1 - 1) / (l1 * ports)
+    if op in ("broadcast", "reduce", "reduce_scatter"):
+        return 0.5
+    mesh, clos = (1 if op == "scatter" else 1.05) / l0, (l1 - 1) / (l1 * ports)
     return min(max(int(clos / (clos + mesh) * 8 + 0.5), 1), 7) / 8
 
 
-_Composition = Callable[[int, int, float], Sequence[tuple[int, float, _Buffers]]]
+_Parts = Sequence[tuple[int, float, _Buffers]]
+_Composition = Callable[[int, int, float], _Parts]
+
+_ALONE = 4
+"""Places from here on are of the templates, too, on a level of one rank."""
+
+
+def _there_and_back(l0: int, l1: int, q: float) -> _Parts:
+    """Return a reduction's parts, of which the last are a gather's."""
+    return (
+        *((0, q / l0, "i"), (1, (1 - q) / l1, "i")),
+        *((0, (1 - q) / (l0 * l1), ""), (1, q / (l0 * l1), "")),
+        *((2, (1 - q) / (l0 * l1), ""), (3, q / (l0 * l1), "")),
+        *((2, q / l0, "o"), (3, (1 - q) / l1, "o")),
+    )
+
 
 _COMPOSED: dict[tuple[str, str], _Composition] = {
     ("all_gather", "parallel"): lambda l0, l1, q: (
@@ -187,26 +219,32 @@ _COMPOSED: dict[tuple[str, str], _Composition] = {
         *((0, q * l1, ""), (1, (1 - q) * l0, "")),
     ),
     ("all_gather", "sequence"): lambda l0, l1, q: ((0, l1, "io"), (1, 1, "")),
-    ("all_reduce", "parallel"): lambda l0, l1, q: (
-        *((0, q / l0, "i"), (1, (1 - q) / l1, "i")),
-        *((0, (1 - q) / (l0 * l1), ""), (1, q / (l0 * l1), "")),
-        *((2, (1 - q) / (l0 * l1), ""), (3, q / (l0 * l1), "")),
-        *((2, q / l0, "o"), (3, (1 - q) / l1, "o")),
-    ),
+    ("all_reduce", "parallel"): _there_and_back,
     ("all_reduce", "sequence"): lambda l0, l1, q: (
         *((0, 1 / l0, "i"), (1, 1 / (l0 * l1), "i")),
         *((3, 1 / (l0 * l1), ""), (2, 1 / l0, "o")),
     ),
     ("broadcast", "parallel"): lambda l0, l1, q: (
-        *((0, 0.5 / l0, "i"), (1, 0.5 / l1, "i")),
-        *((1, 0.5 / (l0 * l1), ""), (0, 0.5 / (l0 * l1), "")),
-        *((3, 0.5 / (l0 * l1), ""), (2, 0.5 / (l0 * l1), "")),
-        *((2, 0.5 / l0, "o"), (3, 0.5 / l1, "o")),
+        *((0, q / l0, "i"), (1, q / l1, "i")),
+        *((1, q / (l0 * l1), ""), (0, q / (l0 * l1), "")),
+        *((3, q / (l0 * l1), ""), (2, q / (l0 * l1), "")),
+        *((2, q / l0, "o"), (3, q / l1, "o")),
+    ),
+    ("reduce", "parallel"): _there_and_back,
+    ("reduce", "sequence"): lambda l0, l1, q: (
+        *((0, 1 / l0, "i"), (1, 1 / (l0 * l1), "i")),
+        *((_ALONE + 1, 1 / (l0 * l1), ""), (_ALONE + 3, 1 / (l0 * l1), "")),
+        *((3, 1 / (l0 * l1), ""), (2, 1 / l0, "o")),
     ),
     ("reduce_scatter", "parallel"): lambda l0, l1, q: (
-        *((0, l1 / 2, "i"), (1, l0 / 2, "i")),
-        *((1, 0.5, ""), (0, 0.5, "")),
+        *((0, q * l1, "i"), (1, q * l0, "i")),
+        *((1, q, ""), (0, q, "")),
     ),
+    ("scatter", "parallel"): lambda l0, l1, q: (
+        *((0, q * l1, "i"), (1, (1 - q) * l0, "i")),
+        *((1, q, "o"), (0, 1 - q, "o")),
+    ),
+    ("scatter", "sequence"): lambda l0, l1, q: ((0, l1, "i"), (1, 1, "o")),
     ("reduce_scatter", "sequence"): lambda l0, l1, q: ((0, l1, "i"), (1, 1, "o")),
 }
 """By op and composition: the template of each part, its share, and its buffers."""

@@ -22,7 +22,7 @@ MESH = {servers: topology_of(preset="ascend950", servers=servers, devices=8) for
 LINK, COPY = 56e9, 750e9
 AG = "AicpuAllGather"
 NAMES = {"all_gather": "AllGather", "all_reduce": "AllReduce", "broadcast": "Broadcast"}
-NAMES["reduce_scatter"] = "ReduceScatter"
+NAMES |= {"reduce": "Reduce", "reduce_scatter": "ReduceScatter", "scatter": "Scatter"}
 NEVER = "StrictOrderedMesh", "StrictOrderedGroupMesh", "SoleNHRAicpuReduce"
 
 
@@ -235,6 +235,61 @@ def test_broadcast() -> None:
     assert few == pytest.approx(scatter + gather)
 
 
+def test_reduce() -> None:
+    """As all_reduce, but for what two shots copy and wait for; a sequence has two steps of one rank
+    between superpods, of 8 and 9 launches.
+    """
+    size = 16 * M
+    assert costs(size, MESH[1], "reduce") == pytest.approx(
+        {
+            "SoleMesh": per_byte(size, 1 / LINK / 0.7758, 1 / COPY, 7 / REDUCE) + 2,
+            "SoleMeshTwoShot": per_byte(size, 2 / 8 / LINK / 0.7758, 2 / 8 / COPY, 7 / 8 / REDUCE)
+            + 22,
+            "SoleNHR": per_byte(size, 2 / 8 * 7 / LINK / 0.8301, 2 / COPY) + 20,
+        }
+    )
+    few = costs(K, MESH[2], "reduce")
+    assert few["SequenceMeshConcurNHR"] == pytest.approx(63 + 19 + 8 + 9 + 9 + 63)
+    assert few["ParallelMeshNHR"] == pytest.approx(30 + 30 + 16 + 16 + 4 * 25, rel=1e-3)
+    assert left("reduce", MESH[1], reduce="prod") == {
+        *("SoleMesh", "SoleMeshTwoShot", "SoleNHRAicpuReduce"),
+    }
+    assert not left("reduce", MESH[1], deterministic="strict")
+
+
+def test_scatter() -> None:
+    """16 MB for each of 8 ranks, and of 2 x 8: 3 eighths go inside servers first, a root lays out
+    all parts for NHR, and a mesh is used over the network, too.
+    """
+    size = 16 * M
+    assert costs(size, MESH[1], "scatter") == pytest.approx(
+        {
+            "SoleMesh": per_byte(size, 1 / LINK / 0.84, 2 / COPY) + 8,
+            "SoleNHR": per_byte(size, 7 / LINK / 0.8475, 9 / COPY) + 6,
+        }
+    )
+    parallel = (
+        per_byte(size, 0.75 / LINK / 0.84, 0.75 / COPY) + 8,
+        per_byte(size, 5 / 8 / LINK / 0.7408, 2 * 5 / COPY) + 2,
+        per_byte(size, 0.375 / 8 / LINK / 0.5302, 0.375 / COPY) + 2,
+        per_byte(size, 0.625 / LINK / 0.84, 2 * 0.625 / COPY) + 8,
+    )
+    inside = per_byte(size, 2 * 0.5 / LINK / 0.8449, 2 / COPY) + 8
+    between = per_byte(size, 1 / 8 / LINK / 0.568, 1 / COPY) + 2
+    assert costs(size, MESH[2], "scatter") == pytest.approx(
+        {
+            "ParallelMeshNHR": max(parallel[:2]) + max(parallel[2:]),
+            "SequenceMeshConcurNHR": inside + between,
+            "SoleMesh": per_byte(size, 15 / 8 / LINK / 0.568, 2 / COPY) + 8,
+            "SoleNHR": per_byte(size, 15 / 8 / LINK / 0.7408, 17 / COPY) + 8,
+        }
+    )
+    few = costs(K, MESH[2], "scatter")
+    assert few["SoleMesh"] == pytest.approx((7 * 15 + 1) * 0.5)
+    assert few["SoleNHR"] == pytest.approx((15 + 2 * 5 + 16 + 1) * 0.5)
+    assert few["SequenceMeshConcurNHR"] == pytest.approx((9 * 7 + 12 + 1 + 1 + 4 + 1) * 0.5)
+
+
 def test_what_cannot_reduce_so_is_struck() -> None:
     """A product, and 64 bits: meshes that reduce on the AI CPU, and NHR that does."""
     mesh = {"SoleMeshOneShot", "SoleMeshTwoShot"}
@@ -274,8 +329,8 @@ def test_servers_of_one_device_have_nhr_alone() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"op": "reduce"},
-        {"op": "scatter"},
+        {"op": "all_to_all"},
+        {"op": "barrier"},
         {"op_expansion_mode": "CCU_MS"},
         {"algo": "mesh"},
         {"where": topology_of(preset="ascend950", servers=1, devices=1)},

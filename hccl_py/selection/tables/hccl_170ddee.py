@@ -47,8 +47,10 @@ class LaunchTemplate:
     It `sends` so much: a mesh on all links at once, NHR r - 1 times over its ports, which `ports`
     takes from those of the links; a detour half through the mesh, half r - 1 times over its ports.
     Copies into the CCL buffer where the data comes from the user's memory (`enters`), and out of it
-    (`leaves`); `entering` and `leaving`: launches of these. Then reductions, steps, launches and
-    the seconds of `each`. Templates with `never`, A and C, do not take part: they cost too much.
+    (`leaves`); `entering` and `leaving`: launches of these; where copies in are made in `either`
+    case, those out are besides. Then reductions, steps, launches and the seconds of `each`.
+    Templates with `never`, A and C, do not take part: they cost too much. The ports of a `far`
+    detour are those to the network on either side.
     """
 
     way: Literal["mesh", "nhr", "detour"] = "mesh"
@@ -62,6 +64,8 @@ class LaunchTemplate:
     entering: Amount = _NONE
     leaving: Amount = _NONE
     each: float = LAUNCH
+    either: bool = False
+    far: bool = False
     never: tuple[float, float] | None = None
 
 
@@ -137,6 +141,14 @@ TEMPLATES: Mapping[str, LaunchTemplate] = {
         each=NHR_LAUNCH,
     ),
     "RS ordered": LaunchTemplate(never=(1000, 1000)),
+    "RD two": LaunchTemplate(
+        sends=_fixed(2),
+        enters=_ONE,
+        leaves=_ONE,
+        reduces=lambda r: r - 1,
+        steps=_fixed(11),
+        launches=lambda r: 16 * (r - 1) + 10,
+    ),
     "BC two": LaunchTemplate(
         sends=lambda r: 2 / r, enters=_ONE, steps=_fixed(10), launches=lambda r: 9 * (r - 1)
     ),
@@ -164,6 +176,17 @@ TEMPLATES: Mapping[str, LaunchTemplate] = {
         steps=_fixed(4),
         launches=lambda r: 7 * (r - 1),
         entering=_ONE,
+        either=True,
+    ),
+    "SC detour": LaunchTemplate(
+        way="detour",
+        far=True,
+        enters=_ONE,
+        leaves=_ONE,
+        steps=_fixed(4),
+        launches=lambda r: 9 * (r - 1) + 2 * max(r - 2, 0),
+        entering=_ONE,
+        leaving=_ONE,
     ),
     "SC NHR": LaunchTemplate(
         way="nhr",
@@ -175,13 +198,14 @@ TEMPLATES: Mapping[str, LaunchTemplate] = {
         leaving=_ONE,
     ),
 }
-"""By op and template, as in August."""
+"""By op and template, as in August; reductions to a root have two of all_reduce."""
 
 MORE: Mapping[tuple[str, str], float] = {
     ("all_gather", "parallel"): 40e-6,
     ("all_gather", "sequence"): 6e-6,
     ("all_reduce", "parallel"): 25e-6,
     ("all_reduce", "sequence"): 5e-6,
+    ("reduce", "parallel"): 25e-6,
     ("reduce_scatter", "parallel"): 20e-6,
     ("reduce_scatter", "sequence"): 20e-6,
 }
@@ -214,6 +238,14 @@ AicpuBroadcastSoleMeshTwoShot sole: BC two
 AicpuBroadcastSoleNHR sole: BC NHR
 AicpuBroadcastSoleNHRMultiLink sole: BC NHR links
 """,
+        "reduce": """
+AicpuReduceParallelMeshNHR parallel: RS+RS NHR+AG+AG NHR
+AicpuReduceSequenceMeshConcurNHR sequence: RS detour+RS NHR+AG detour+AG NHR
+AicpuReduceSoleMesh sole: AR one
+AicpuReduceSoleMeshTwoShot sole: RD two
+AicpuReduceSoleNHR sole: AR NHR
+AicpuReduceSoleNHRAicpuReduce sole: AI CPU
+""",
         "reduce_scatter": """
 AicpuReduceScatterParallelMeshNHR parallel: RS+RS NHR
 AicpuReduceScatterStrictOrderedMesh sole: RS ordered
@@ -224,6 +256,12 @@ AicpuReduceScatterSoleMeshChunk sole: RS chunk
 AicpuReduceScatterSoleNHR sole: RS NHR
 AicpuReduceScatterSoleNHRAicpuReduce sole: AI CPU
 AicpuReduceScatterSoleMeshConcur sole: RS detour
+""",
+        "scatter": """
+AicpuScatterParallelMeshNHR parallel: SC+SC NHR
+AicpuScatterSoleMesh sole: SC
+AicpuScatterSoleNHR sole: SC NHR
+AicpuScatterSequenceMeshConcurNHR sequence: SC detour+SC NHR
 """,
     }
 )
@@ -255,6 +293,15 @@ strike *ParallelMeshNHR if net_levels == 1
 strike not *SoleNHR* if net_levels > 1, gcd0 == 1
 strike *SoleMeshTwoShot *SoleNHR if wide
 """,
+        "reduce": """
+strike *SoleMesh* if net_levels > 1
+strike *ParallelMeshNHR *SequenceMeshConcurNHR if net_levels == 1
+strike not *SoleNHR *AicpuReduce if net_levels > 1, gcd0 == 1
+strike *SoleNHR *MeshNHR *ConcurNHR if wide
+strike *SoleNHR *MeshNHR if reduce == prod
+strike *MeshNHR *ConcurNHR if in_place
+strike * if strict_order
+""",
         "reduce_scatter": """
 strike not *SoleNHR if local0 == 1
 strike *SoleMesh* if net_levels > 1
@@ -266,6 +313,10 @@ strike *OrderedMesh if ranks > 8
 strike *GroupMesh if ranks <= 8
 strike *Ordered* if dtype != fp16, dtype != fp32, dtype != bf16, dtype != fp64
 strike not *Ordered* if strict_order
+""",
+        "scatter": """
+strike *ParallelMeshNHR *SequenceMeshConcurNHR if net_levels == 1
+strike not *SoleNHR if net_levels > 1, gcd0 == 1
 """,
     }
 )
