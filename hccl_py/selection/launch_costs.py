@@ -22,6 +22,7 @@ from hccl_py.selection.facts_950 import Facts950
 from hccl_py.selection.tables import hccl_170ddee as data
 from hccl_py.selection.tables.hccl_170ddee import LaunchTemplate
 from hccl_py.selection.tables.hccl_2026_08 import costs
+from hccl_py.selection.tables.hccl_2026_08.costs import factor
 
 _MESH_RANKS = 8
 """Detours, and some templates of all_reduce, are for so many ranks of a mesh at most."""
@@ -31,13 +32,22 @@ _WHOLE = ("all_gather", "reduce_scatter", "scatter")
 
 _BY_LEVELS = ("parallel", "sequence")
 
+_PORTS: dict[str, Callable[[Sequence[int]], int]] = {
+    "one": lambda links: links[0],
+    "two": lambda links: sum(links[:2]),
+    "all": sum,
+    "all but two": lambda links: max(sum(links) - 2, 1),
+    "eight": lambda links: 8,
+}
+"""The ports that a template takes, from those of a rank's links to a network."""
+
 _Net = Literal["mesh", "clos"]
 _Buffers = Literal["", "i", "o", "io"]
 """The ends of a part that are in the user's memory: its input, its output."""
 
 
 @dataclass(frozen=True)
-class _Part:
+class _TemplateShare:
     """A template's part in an executor, its share of the bytes, and the share, and the times of it,
     by which HCCL looks up how well transfers use the links of `seen_net`.
     """
@@ -99,30 +109,33 @@ def _launch_besides(op: str, kind: str, ranks: int) -> float:
 # ---- what a part costs ----
 
 
-def _part_seconds(part: _Part, facts: Facts950) -> float:
+def _part_seconds(part: _TemplateShare, facts: Facts950) -> float:
     template, ranks = part.template, part.ranks
     use = _use(part, facts)
     if template.never is not None:
         return template.never[0] / use * facts.bytes + template.never[1]
-    copies = template.enters(ranks) * part.enters + template.leaves(ranks) * part.leaves
-    local = copies / costs.COPY["aicpu"] + template.reduces(ranks) / costs.REDUCE["aicpu"]
+    copies = factor(template.enters, ranks) * part.enters
+    copies += factor(template.leaves, ranks) * part.leaves
+    local = copies / costs.COPY["aicpu"]
+    local += factor(template.reduces, ranks) / costs.REDUCE["aicpu"]
     per_byte = _sent(part, facts) / use + local * part.share
-    return per_byte * facts.bytes + template.steps(ranks) * data.STEP
+    return per_byte * facts.bytes + factor(template.steps, ranks) * data.STEP
 
 
-def _sent(part: _Part, facts: Facts950) -> float:
+def _sent(part: _TemplateShare, facts: Facts950) -> float:
     """Return the seconds of transfers for each byte: CalcMeshParam and CalcNHRParams."""
     template, others = part.template, part.ranks - 1
-    amount = template.sends(part.ranks) * part.share / costs.LINK
+    amount = factor(template.sends, part.ranks) * part.share / costs.LINK
     outside = part.net == "clos" or template.far
-    ports = template.ports(facts.bus.clos_ports if outside else (1,) * max(others, 1))
+    links = facts.bus.clos_ports if outside else (1,) * max(others, 1)
+    ports = _PORTS[template.ports](links)
     if template.way == "detour":
         return max(amount / 2, amount / 2 * others / ports)
     is_mesh = template.way == "mesh" and part.net == "mesh"
     return amount if is_mesh else amount * others / ports
 
 
-def _use(part: _Part, facts: Facts950) -> float:
+def _use(part: _TemplateShare, facts: Facts950) -> float:
     """Return the use of links; bytes are rounded as in HCCL, to 24 bits, which counts at bounds."""
     seen = np.float32(facts.bytes) * (np.float32(part.seen) * np.float32(part.times))
     size = int(seen) or facts.bytes
@@ -136,39 +149,42 @@ def _look_up(size: int, sizes: Sequence[int], uses: Sequence[float]) -> float:
     return uses[min(bisect_left(sizes, size), len(uses) - 1)]
 
 
-def _launches(part: _Part) -> float:
+def _launches(part: _TemplateShare) -> float:
     """Return the seconds in which the AI CPU launches a template: D."""
     template, ranks = part.template, part.ranks
-    tasks = template.launches(ranks)
-    tasks += template.entering(ranks) * part.enters + template.leaving(ranks) * part.leaves
+    tasks = factor(template.launches, ranks)
+    tasks += factor(template.entering, ranks) * part.enters
+    tasks += factor(template.leaving, ranks) * part.leaves
     return tasks * template.each
 
 
 # ---- executors ----
 
 
-def _flat(op: str, kind: str, templates: Sequence[LaunchTemplate], facts: Facts950) -> list[_Part]:
+def _flat(
+    op: str, kind: str, templates: Sequence[LaunchTemplate], facts: Facts950
+) -> list[_TemplateShare]:
     """Return the parts of an executor over all ranks: one, or a scatter and a gather."""
     n = facts.ranks
     net: _Net = "clos" if facts.net_levels > 1 else "mesh"
     if kind == "pair":
         first, last = templates
         return [
-            _Part(first, n, 1, "i", net, 1 / n, 1, net),
-            _Part(last, n, 1, "o", net, 1 / n, 1, net),
+            _TemplateShare(first, n, 1, "i", net, 1 / n, 1, net),
+            _TemplateShare(last, n, 1, "o", net, 1 / n, 1, net),
         ]
     template, is_nhr = templates[0], templates[0].way == "nhr"
     whole = op in _WHOLE or (op == "broadcast" and net == "clos")
     seen, times = 1 if whole else 1 / n, n / 2 if is_nhr else 1
     if op == "reduce_scatter":
-        return [_Part(template, n, 1, "i", net, seen, times, "clos" if is_nhr else "mesh")]
+        return [_TemplateShare(template, n, 1, "i", net, seen, times, "clos" if is_nhr else "mesh")]
     share = 1 / n if op in ("all_reduce", "reduce") else 1
-    return [_Part(template, n, share, "io", net, seen, times, net)]
+    return [_TemplateShare(template, n, share, "io", net, seen, times, net)]
 
 
 def _levels(
     op: str, kind: str, templates: Sequence[LaunchTemplate], facts: Facts950
-) -> list[_Part]:
+) -> list[_TemplateShare]:
     """Return the parts of an executor inside meshes and between them. Of the second part, NHR's
     first one, HCCL looks up the use of links by all of its steps.
     """
@@ -180,7 +196,7 @@ def _levels(
         net: _Net = "clos" if place % 2 else "mesh"
         times = ranks / 2 if at == 1 else 1
         parts.append(
-            _Part(templates[place % _ALONE], ranks, share, buffers, net, share, times, net)
+            _TemplateShare(templates[place % _ALONE], ranks, share, buffers, net, share, times, net)
         )
     return parts
 

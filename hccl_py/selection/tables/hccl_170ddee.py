@@ -8,11 +8,13 @@ joined on one level or two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from hccl_py.selection.tables.hccl_2026_08.costs import CLOS_USE as _CLOS_USE
+from hccl_py.selection.tables.hccl_2026_08.costs import Factor
 from hccl_py.selection.tables.hccl_2026_08.text_tables import read_cost_rules, read_executors
 
 SOURCE = "zstar1003/hccl-hcomm-annotated@efbe1cd:hccl/src/ops/op_common/selector/cost_table.cc"
@@ -25,177 +27,65 @@ STEP, LAUNCH, NHR_LAUNCH = 2e-6, 0.5e-6, 1e-6
 `CalcLaunchParams`, and D in most templates of NHR.
 """
 
-Amount = Callable[[int], float]
-"""A number that depends on the ranks of a template."""
-
-
-def _fixed(number: float) -> Amount:
-    return lambda ranks: number
-
-
-def _log(ranks: int) -> int:
-    return ranks.bit_length() - 1
-
-
-_NONE, _ONE = _fixed(0), _fixed(1)
-
 
 @dataclass(frozen=True)
 class LaunchTemplate:
-    """Costs of a template of r ranks, as multiples of its share of the data.
+    """Costs of a template of r ranks, as factors of its share of the data.
 
-    It `sends` so much: a mesh on all links at once, NHR r - 1 times over its ports, which `ports`
-    takes from those of the links; a detour half through the mesh, half r - 1 times over its ports.
+    It `sends` so much: a mesh on all links at once, NHR r - 1 times over `ports` of its network; a
+    detour half through the mesh, half r - 1 times over ports, of a `far` one those to the network.
     Copies into the CCL buffer where the data comes from the user's memory (`enters`), and out of it
-    (`leaves`); `entering` and `leaving`: launches of these; where copies in are made in `either`
-    case, those out are besides. Then reductions, steps, launches and the seconds of `each`.
-    Templates with `never`, A and C, do not take part: they cost too much. The ports of a `far`
-    detour are those to the network on either side.
+    (`leaves`), with launches of their own (`entering`, `leaving`); where copies in are made in
+    `either` case, those out are besides. Then reductions, steps, launches, and seconds of `each`.
+    Templates with `never`, A and C, do not take part: they cost too much.
     """
 
     way: Literal["mesh", "nhr", "detour"] = "mesh"
-    sends: Amount = _ONE
-    ports: Callable[[Sequence[int]], int] = lambda ports: ports[0]
-    enters: Amount = _NONE
-    leaves: Amount = _NONE
-    reduces: Amount = _NONE
-    steps: Amount = _NONE
-    launches: Amount = _NONE
-    entering: Amount = _NONE
-    leaving: Amount = _NONE
+    sends: Factor = 1
+    ports: Literal["one", "two", "all", "all but two", "eight"] = "one"
+    enters: Factor = 0
+    leaves: Factor = 0
+    reduces: Factor = 0
+    steps: Factor = 0
+    launches: Factor = 0
+    entering: Factor = 0
+    leaving: Factor = 0
     each: float = LAUNCH
     either: bool = False
     far: bool = False
     never: tuple[float, float] | None = None
 
 
-def _chunk_launches(ranks: int) -> int:
-    return 5 * (ranks - 1) * ranks + 2 * (ranks - 1) * ranks
-
+_Template = LaunchTemplate
+_Nhr = partial(LaunchTemplate, way="nhr", each=NHR_LAUNCH)
+_Detour = partial(LaunchTemplate, way="detour")
 
 TEMPLATES: Mapping[str, LaunchTemplate] = {
-    "AG": LaunchTemplate(enters=_ONE, leaves=_ONE, steps=_fixed(8), launches=lambda r: 9 * (r - 1)),
-    "AG detour": LaunchTemplate(
-        way="detour",
-        ports=lambda ports: 8,
-        enters=_ONE,
-        leaves=_ONE,
-        steps=_fixed(16),
-        launches=lambda r: 18 * (r - 1),
+    "AG": _Template(enters=1, leaves=1, steps=8, launches="9(r-1)"),
+    "AG detour": _Detour(ports="eight", enters=1, leaves=1, steps=16, launches="18(r-1)"),
+    "AG NHR": _Nhr(enters=1, steps="8log-7", launches="9(5log/3-1)"),
+    "AR one": _Template(sends="r", enters="r", reduces="r(r-1)", steps=1, launches="10(r-1)"),
+    "AR two": _Template(sends=2, enters=1, reduces="r-1", steps=20, launches="16(r-1)+10"),
+    "AR chunk": _Template(sends=2, enters=1, steps="5r", launches="7r(r-1)"),
+    "AR NHR": _Nhr(sends=2, enters="2r", steps=10, launches="8(r-1)"),
+    "AI CPU": _Template(never=(10, 0)),
+    "RS": _Template(enters=1, leaves=1, reduces="r-1", steps=11, launches="9(r-1)+1"),
+    "RS detour": _Detour(ports="two", enters=1, reduces="r-1", steps=15, launches="18(r-1)"),
+    "RS chunk": _Template(enters=2, steps="5r", launches="7r(r-1)"),
+    "RS NHR": _Nhr(enters="r/2", leaves=1, steps=15, launches="23log/2+8"),
+    "RS ordered": _Template(never=(1000, 1000)),
+    "RD two": _Template(
+        sends=2, enters=1, leaves=1, reduces="r-1", steps=11, launches="16(r-1)+10"
     ),
-    "AG NHR": LaunchTemplate(
-        way="nhr",
-        enters=_ONE,
-        steps=lambda r: max(8 * _log(r) - 7, 1),
-        launches=lambda r: 9 * (max(5 * _log(r) // 3, 2) - 1),
-        each=NHR_LAUNCH,
+    "BC two": _Template(sends="2/r", enters=1, steps=10, launches="9(r-1)"),
+    "BC NHR": _Nhr(sends="2/r", ports="all but two", enters=1, steps=10, launches="8(r-1)"),
+    "BC NHR links": _Nhr(sends="2/r", ports="all", enters=1, steps=12, launches="8(r-1)+2"),
+    "SC": _Template(enters=1, leaves=1, steps=4, launches="7(r-1)", entering=1, either=True),
+    "SC detour": _Detour(
+        far=True, enters=1, leaves=1, steps=4, launches="9(r-1)+2(r-2)", entering=1, leaving=1
     ),
-    "AR one": LaunchTemplate(
-        sends=lambda r: r,
-        enters=lambda r: r,
-        reduces=lambda r: r * (r - 1),
-        steps=_ONE,
-        launches=lambda r: 10 * (r - 1),
-    ),
-    "AR two": LaunchTemplate(
-        sends=_fixed(2),
-        enters=_ONE,
-        reduces=lambda r: r - 1,
-        steps=_fixed(20),
-        launches=lambda r: 16 * (r - 1) + 10,
-    ),
-    "AR chunk": LaunchTemplate(
-        sends=_fixed(2), enters=_ONE, steps=lambda r: 5 * r, launches=_chunk_launches
-    ),
-    "AR NHR": LaunchTemplate(
-        way="nhr",
-        sends=_fixed(2),
-        enters=lambda r: 2 * r,
-        steps=_fixed(10),
-        launches=lambda r: 8 * (r - 1),
-        each=NHR_LAUNCH,
-    ),
-    "AI CPU": LaunchTemplate(never=(10, 0)),
-    "RS": LaunchTemplate(
-        enters=_ONE,
-        leaves=_ONE,
-        reduces=lambda r: r - 1,
-        steps=_fixed(11),
-        launches=lambda r: 9 * (r - 1) + 1,
-    ),
-    "RS detour": LaunchTemplate(
-        way="detour",
-        ports=lambda ports: sum(ports[:2]),
-        enters=_ONE,
-        reduces=lambda r: r - 1,
-        steps=_fixed(15),
-        launches=lambda r: 18 * (r - 1),
-    ),
-    "RS chunk": LaunchTemplate(enters=_fixed(2), steps=lambda r: 5 * r, launches=_chunk_launches),
-    "RS NHR": LaunchTemplate(
-        way="nhr",
-        enters=lambda r: r // 2,
-        leaves=_ONE,
-        steps=_fixed(15),
-        launches=lambda r: 23 * _log(r) // 2 + 8,
-        each=NHR_LAUNCH,
-    ),
-    "RS ordered": LaunchTemplate(never=(1000, 1000)),
-    "RD two": LaunchTemplate(
-        sends=_fixed(2),
-        enters=_ONE,
-        leaves=_ONE,
-        reduces=lambda r: r - 1,
-        steps=_fixed(11),
-        launches=lambda r: 16 * (r - 1) + 10,
-    ),
-    "BC two": LaunchTemplate(
-        sends=lambda r: 2 / r, enters=_ONE, steps=_fixed(10), launches=lambda r: 9 * (r - 1)
-    ),
-    "BC NHR": LaunchTemplate(
-        way="nhr",
-        sends=lambda r: 2 / r,
-        ports=lambda ports: max(sum(ports) - 2, 1),
-        enters=_ONE,
-        steps=_fixed(10),
-        launches=lambda r: 8 * (r - 1),
-        each=NHR_LAUNCH,
-    ),
-    "BC NHR links": LaunchTemplate(
-        way="nhr",
-        sends=lambda r: 2 / r,
-        ports=sum,
-        enters=_ONE,
-        steps=_fixed(12),
-        launches=lambda r: 8 * (r - 1) + 2,
-        each=NHR_LAUNCH,
-    ),
-    "SC": LaunchTemplate(
-        enters=_ONE,
-        leaves=_ONE,
-        steps=_fixed(4),
-        launches=lambda r: 7 * (r - 1),
-        entering=_ONE,
-        either=True,
-    ),
-    "SC detour": LaunchTemplate(
-        way="detour",
-        far=True,
-        enters=_ONE,
-        leaves=_ONE,
-        steps=_fixed(4),
-        launches=lambda r: 9 * (r - 1) + 2 * max(r - 2, 0),
-        entering=_ONE,
-        leaving=_ONE,
-    ),
-    "SC NHR": LaunchTemplate(
-        way="nhr",
-        enters=lambda r: r,
-        leaves=_ONE,
-        steps=_log,
-        launches=lambda r: r - 1 + 2 * (_log(r) + 1),
-        entering=lambda r: r,
-        leaving=_ONE,
+    "SC NHR": _Nhr(
+        enters="r", leaves=1, steps="log", launches="r+2log+1", entering="r", leaving=1, each=LAUNCH
     ),
 }
 """By op and template, as in August; reductions to a root have two of all_reduce."""

@@ -79,8 +79,8 @@ def _condition(text: str) -> Condition:
 
 @dataclass(frozen=True)
 class CostRule:
-    """Executors, as patterns, that are struck from the cost table where the conditions hold, or
-    all `others`; or, where they `stay`, the only ones left, whatever else is struck.
+    """Executors, as patterns, that are struck from the cost table where the conditions hold, or all
+    `others`; or, where they `stay`, the only ones left, though other rules strike them.
     """
 
     patterns: tuple[str, ...]
