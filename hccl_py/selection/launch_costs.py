@@ -2,7 +2,8 @@
 
 An executor costs the larger of two sums over its templates: of (A / utilisation + B) x bytes + C,
 and of D, what the AI CPU needs to launch tasks. Known here: AICPU_TS where meshes of equal sizes
-are joined on one level or two, on machines that are no PODs, for the ops of the data.
+are joined on one level or two, on machines that are no PODs, for the ops of the data. Of parts of
+different sizes HCCL takes the largest.
 
 Source: zstar1003/hccl-hcomm-annotated @efbe1cd, a copy of hccl 170ddeec, `hccl/src/ops/`:
 `op_common/selector/{cost_table,cost_model}.cc`, and CalcCostCoeff and GetAlgNetMeta below
@@ -27,8 +28,8 @@ from hccl_py.selection.tables.hccl_2026_08.costs import factor
 _MESH_RANKS = 8
 """Detours, and some templates of all_reduce, are for so many ranks of a mesh at most."""
 
-_WHOLE = ("all_gather", "reduce_scatter", "scatter")
-"""Ops whose count is that of one rank's part."""
+_SPLIT = ("all_reduce", "reduce", "broadcast")
+"""Ops whose count is that of all ranks' parts."""
 
 _BY_LEVELS = ("parallel", "sequence")
 
@@ -164,7 +165,9 @@ def _launches(part: _TemplateShare) -> float:
 def _flat(
     op: str, kind: str, templates: Sequence[LaunchTemplate], facts: Facts950
 ) -> list[_TemplateShare]:
-    """Return the parts of an executor over all ranks: one, or a scatter and a gather."""
+    """Return the parts of an executor over all ranks: one, or a scatter and a gather. HCCL takes
+    reduce_scatter, and what is `blind`, for one on a mesh, but for NHR.
+    """
     n = facts.ranks
     net: _Net = "clos" if facts.net_levels > 1 else "mesh"
     if kind == "pair":
@@ -174,12 +177,15 @@ def _flat(
             _TemplateShare(last, n, 1, "o", net, 1 / n, 1, net),
         ]
     template, is_nhr = templates[0], templates[0].way == "nhr"
-    whole = op in _WHOLE or (op == "broadcast" and net == "clos")
-    seen, times = 1 if whole else 1 / n, n / 2 if is_nhr else 1
-    if op == "reduce_scatter":
-        return [_TemplateShare(template, n, 1, "i", net, seen, times, "clos" if is_nhr else "mesh")]
-    share = 1 / n if op in ("all_reduce", "reduce") else 1
-    return [_TemplateShare(template, n, share, "io", net, seen, times, net)]
+    part = 1 / n if op in _SPLIT else 1
+    seen = 1 if op == "broadcast" and net == "clos" else part
+    share = 1 if op == "broadcast" else part
+    buffers: _Buffers = "i" if op.startswith("reduce_scatter") else "io"
+    seen_net: _Net = net
+    if op == "reduce_scatter" or kind == "blind":
+        seen_net = "clos" if is_nhr else "mesh"
+    times = n / 2 if is_nhr else 1
+    return [_TemplateShare(template, n, share, buffers, net, seen, times, seen_net)]
 
 
 def _levels(

@@ -22,6 +22,8 @@ MESH = {servers: topology_of(preset="ascend950", servers=servers, devices=8) for
 LINK, COPY = 56e9, 750e9
 AG = "AicpuAllGather"
 NAMES = {"all_gather": "AllGather", "all_reduce": "AllReduce", "broadcast": "Broadcast"}
+NAMES |= {"all_to_all": "AllToAll", "all_gather_v": "AllGatherV"}
+NAMES |= {"reduce_scatter_v": "ReduceScatterV"}
 NAMES |= {"reduce": "Reduce", "reduce_scatter": "ReduceScatter", "scatter": "Scatter"}
 NEVER = "StrictOrderedMesh", "StrictOrderedGroupMesh", "SoleNHRAicpuReduce"
 
@@ -290,6 +292,34 @@ def test_scatter() -> None:
     assert few["SequenceMeshConcurNHR"] == pytest.approx((9 * 7 + 12 + 1 + 1 + 4 + 1) * 0.5)
 
 
+def test_all_to_all() -> None:
+    """16 MB for each rank: twice the launches with two channels, of one channel in all cases that
+    many ports; over servers 15 transfers over 8 ports. A sequence is known, and never taken.
+    """
+    size, few = 16 * M, costs(K, MESH[1], "all_to_all")
+    same = per_byte(size, 1 / LINK / 0.84, 1 / COPY) + 20
+    assert costs(size, MESH[1], "all_to_all") == pytest.approx(
+        {"SoleMesh": same, "SoleMeshSingleChannel": same}
+    )
+    assert few == pytest.approx({"SoleMesh": 63, "SoleMeshSingleChannel": 31.5})
+    found = costs(size, MESH[2], "all_to_all")
+    assert found["SoleMesh"] == pytest.approx(per_byte(size, 15 / 8 / LINK / 0.568, 1 / COPY) + 20)
+    assert found["SequenceMeshMesh"] == pytest.approx(per_byte(size, 1000 / 0.84) + 1e9)
+
+
+def test_parts_of_different_sizes_cost_as_the_largest() -> None:
+    sizes = (*(K,) * 6, 4 * M, K)
+    counts, known = tuple(n // 4 for n in sizes), {"new_selector": True, "ruleset": NAME}
+    gather = chosen(call("all_gather_v", sum(sizes), counts=counts), MESH[1], **known)
+    assert gather.costs[0].seconds * 1e6 == pytest.approx(
+        per_byte(4 * M, 1 / LINK / 0.8112, 1 / COPY) + 2
+    )
+    sums = chosen(call("reduce_scatter_v", sum(sizes), counts=counts), MESH[1], **known)
+    assert sums.costs[0].seconds * 1e6 == pytest.approx(
+        per_byte(4 * M, 1 / LINK / 0.8112, 1 / COPY, 7 / REDUCE) + 28
+    )
+
+
 def test_what_cannot_reduce_so_is_struck() -> None:
     """A product, and 64 bits: meshes that reduce on the AI CPU, and NHR that does."""
     mesh = {"SoleMeshOneShot", "SoleMeshTwoShot"}
@@ -329,7 +359,7 @@ def test_servers_of_one_device_have_nhr_alone() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"op": "all_to_all"},
+        {"op": "batch_send_recv"},
         {"op": "barrier"},
         {"op_expansion_mode": "CCU_MS"},
         {"algo": "mesh"},

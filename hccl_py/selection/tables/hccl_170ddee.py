@@ -64,6 +64,7 @@ TEMPLATES: Mapping[str, LaunchTemplate] = {
     "AG": _Template(enters=1, leaves=1, steps=8, launches="9(r-1)"),
     "AG detour": _Detour(ports="eight", enters=1, leaves=1, steps=16, launches="18(r-1)"),
     "AG NHR": _Nhr(enters=1, steps="8log-7", launches="9(5log/3-1)"),
+    "AG V": _Template(enters=1, steps=1, launches="9(r-1)"),
     "AR one": _Template(sends="r", enters="r", reduces="r(r-1)", steps=1, launches="10(r-1)"),
     "AR two": _Template(sends=2, enters=1, reduces="r-1", steps=20, launches="16(r-1)+10"),
     "AR chunk": _Template(sends=2, enters=1, steps="5r", launches="7r(r-1)"),
@@ -73,10 +74,14 @@ TEMPLATES: Mapping[str, LaunchTemplate] = {
     "RS detour": _Detour(ports="two", enters=1, reduces="r-1", steps=15, launches="18(r-1)"),
     "RS chunk": _Template(enters=2, steps="5r", launches="7r(r-1)"),
     "RS NHR": _Nhr(enters="r/2", leaves=1, steps=15, launches="23log/2+8"),
+    "RS V": _Template(enters=1, leaves=1, reduces="r-1", steps=14, launches="9(r-1)"),
     "RS ordered": _Template(never=(1000, 1000)),
     "RD two": _Template(
         sends=2, enters=1, leaves=1, reduces="r-1", steps=11, launches="16(r-1)+10"
     ),
+    "A2A": _Template(ports="all", enters=1, steps=10, launches="18(r-1)"),
+    "A2A single": _Template(ports="all", enters=1, steps=10, launches="9(r-1)"),
+    "A2A levels": _Template(never=(1000, 1000)),
     "BC two": _Template(sends="2/r", enters=1, steps=10, launches="9(r-1)"),
     "BC NHR": _Nhr(sends="2/r", ports="all but two", enters=1, steps=10, launches="8(r-1)"),
     "BC NHR links": _Nhr(sends="2/r", ports="all", enters=1, steps=12, launches="8(r-1)+2"),
@@ -110,6 +115,9 @@ AicpuAllGatherSoleMesh sole: AG
 AicpuAllGatherSoleMeshConcur sole: AG detour
 AicpuAllGatherSoleNHR sole: AG NHR
 """,
+        "all_gather_v": """
+AicpuAllGatherVSoleMesh sole: AG V
+""",
         "all_reduce": """
 AicpuAllReduceStrictOrderedMesh pair: RS ordered+AG
 AicpuAllReduceStrictOrderedGroupMesh pair: RS ordered+AG NHR
@@ -121,6 +129,11 @@ AicpuAllReduceSoleNHR sole: AR NHR
 AicpuAllReduceSoleMeshChunkTwoShot sole: AR chunk
 AicpuAllReduceSoleNHRAicpuReduce sole: AI CPU
 AicpuAllReduceSoleMeshConcur pair: RS detour+AG detour
+""",
+        "all_to_all": """
+AicpuAllToAllSequenceMeshMesh blind: A2A levels
+AicpuAllToAllSoleMesh sole: A2A
+AicpuAllToAllSoleMeshSingleChannel sole: A2A single
 """,
         "broadcast": """
 AicpuBroadcastParallelMeshNHR parallel: SC+SC NHR+AG+AG NHR
@@ -147,6 +160,9 @@ AicpuReduceScatterSoleNHR sole: RS NHR
 AicpuReduceScatterSoleNHRAicpuReduce sole: AI CPU
 AicpuReduceScatterSoleMeshConcur sole: RS detour
 """,
+        "reduce_scatter_v": """
+AicpuReduceScatterVSoleMesh sole: RS V
+""",
         "scatter": """
 AicpuScatterParallelMeshNHR parallel: SC+SC NHR
 AicpuScatterSoleMesh sole: SC
@@ -166,6 +182,9 @@ strike not *SoleNHR if local0 == 1
 strike *SoleMesh *SoleMeshConcur if net_levels > 1
 strike *ParallelMeshNHR *SequenceMeshConcurNHR if net_levels == 1
 """,
+        "all_gather_v": """
+strike * if net_levels > 1, gcd0 == 1
+""",
         "all_reduce": """
 strike *SoleMesh* if net_levels > 1
 strike *ParallelMeshNHR *SequenceMeshConcurNHR if net_levels == 1
@@ -176,6 +195,10 @@ strike *OrderedMesh if ranks > 8
 strike *GroupMesh if ranks <= 8
 strike *Ordered* if dtype != fp16, dtype != fp32, dtype != bf16, dtype != fp64
 strike not *Ordered* if strict_order
+""",
+        "all_to_all": """
+strike * if net_levels > 1, gcd0 == 1
+strike *SequenceMeshMesh if net_levels == 1
 """,
         "broadcast": """
 strike *SoleMeshTwoShot if net_levels > 1
@@ -203,6 +226,10 @@ strike *OrderedMesh if ranks > 8
 strike *GroupMesh if ranks <= 8
 strike *Ordered* if dtype != fp16, dtype != fp32, dtype != bf16, dtype != fp64
 strike not *Ordered* if strict_order
+""",
+        "reduce_scatter_v": """
+strike * if net_levels > 1, gcd0 == 1
+strike * if dtype in uint64|fp64
 """,
         "scatter": """
 strike *ParallelMeshNHR *SequenceMeshConcurNHR if net_levels == 1

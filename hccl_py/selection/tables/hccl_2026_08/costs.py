@@ -36,7 +36,7 @@ MESH_USE = (0.7135, 0.7758, 0.8112, 0.8301, 0.84, 0.8449, 0.8475, 0.8487, 0.8494
 
 Factor = float | str
 
-FACTORS: Mapping[str, Callable[[int], int]] = {
+FACTORS: Mapping[str, Callable[[int], float]] = {
     "r": lambda r: r,
     "2r": lambda r: 2 * r,
     "5r": lambda r: 5 * r,
