@@ -10,7 +10,7 @@ from hccl_py.call.config import Config
 from hccl_py.call.ops import OPS
 from hccl_py.selection.levels import LevelRules
 from hccl_py.selection.rules import DecisionTable, Rule, refuse, unknown
-from hccl_py.selection.tables import HCCL_170DDEE, cann_2025_07, cann_2026_08, hccl_170ddee
+from hccl_py.selection.tables import HCCL_170DDEE, cann_2025_07, cann_2026_08
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class Ruleset:
 
 
 _UNREAD = unknown(
-    f"of {HCCL_170DDEE} hccl-py knows the cost table on AICPU_TS of "
-    f"{', '.join(hccl_170ddee.EXECUTORS)}, with HCCL_USE_NEW_SELECTOR=1, no HCCL_ALGO, and equal "
-    "meshes of 2 to 8 ranks on one level or two"
+    f"of {HCCL_170DDEE} hccl-py knows the cost table on AICPU_TS of all_gather(_v), all_reduce, "
+    "all_to_all, broadcast, reduce, reduce_scatter(_v) and scatter, with HCCL_USE_NEW_SELECTOR=1, "
+    "no HCCL_ALGO, and equal meshes of up to 8 ranks on one level or two"
 )
 
 RULESETS = MappingProxyType(

@@ -370,7 +370,7 @@ def test_servers_of_one_device_have_nhr_alone() -> None:
 def test_what_was_not_read_is_not_known(settings: dict[str, Any]) -> None:
     found = selected(M, settings.pop("where", MESH[1]), **settings)
     assert found.hccl_executor is None
-    assert "knows the cost table on AICPU_TS of all_gather" in found.unknown
+    assert "knows the cost table on AICPU_TS of all_gather(_v), all_reduce" in found.unknown
     assert not found.costs
     assert not found.refusal
 
