@@ -309,7 +309,8 @@ def test_all_to_all() -> None:
 
 def test_parts_of_different_sizes_cost_as_the_largest() -> None:
     sizes = (*(K,) * 6, 4 * M, K)
-    counts, known = tuple(n // 4 for n in sizes), {"new_selector": True, "ruleset": NAME}
+    counts = tuple(n // 4 for n in sizes)
+    known: dict[str, Any] = {"new_selector": True, "ruleset": NAME}
     gather = chosen(call("all_gather_v", sum(sizes), counts=counts), MESH[1], **known)
     assert gather.costs[0].seconds * 1e6 == pytest.approx(
         per_byte(4 * M, 1 / LINK / 0.8112, 1 / COPY) + 2
