@@ -72,7 +72,7 @@ def _known(
 ) -> tuple[dict[str, float], tuple[CostRule, ...]]:
     """Return the costs that the ruleset's HCCL knows, and the rules that strike executors."""
     if config.ruleset == HCCL_170DDEE:
-        return launch_costs.seconds_by_launch(facts), hccl_170ddee.COST_RULES[op]
+        return launch_costs.seconds_by_launch(op, facts), hccl_170ddee.COST_RULES[op]
     known = {name: _seconds(op, name, *row, facts) for name, row in costs.EXECUTORS[op].items()}
     return {name: found for name, found in known.items() if found >= 0}, COST_RULES[op]
 

@@ -45,7 +45,7 @@ def decide(op: OpParam, rows: tuple[Rule, ...], facts: Facts950, config: Config)
     """Return the decision on a call; `rows` are those of its op for all engines."""
     chain = chain_of(config.op_expansion_mode)
     if config.ruleset == HCCL_170DDEE:
-        heeded = is_by_cost(op.name, config) and not config.algo
+        heeded = config.new_selector and not config.algo
         known = heeded and is_known(op.name, chain, facts)
         return _by_cost(op, rows, facts, config) if known else Decision(rows, rows[0])
     before = _before_engines(op, rows, facts, chain)

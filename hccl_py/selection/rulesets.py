@@ -52,8 +52,9 @@ class Ruleset:
 
 
 _UNREAD = unknown(
-    f"of {HCCL_170DDEE} hccl-py knows the cost table of all_gather on AICPU_TS, with "
-    "HCCL_USE_NEW_SELECTOR=1, no HCCL_ALGO, and equal meshes on one level or two"
+    f"of {HCCL_170DDEE} hccl-py knows the cost table on AICPU_TS of all_gather(_v), all_reduce, "
+    "all_to_all, broadcast, reduce, reduce_scatter(_v) and scatter, with HCCL_USE_NEW_SELECTOR=1, "
+    "no HCCL_ALGO, and equal meshes of up to 8 ranks on one level or two"
 )
 
 RULESETS = MappingProxyType(

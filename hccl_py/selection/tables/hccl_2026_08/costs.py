@@ -34,9 +34,9 @@ MESH_SIZES = tuple(1 << k for k in range(20, 29))
 MESH_USE = (0.7135, 0.7758, 0.8112, 0.8301, 0.84, 0.8449, 0.8475, 0.8487, 0.8494)
 """The use of links up to a size, from cost_table.cc:708-718; beyond the last one it stays."""
 
-_Factor = float | str
+Factor = float | str
 
-FACTORS: Mapping[str, Callable[[int], int]] = {
+FACTORS: Mapping[str, Callable[[int], float]] = {
     "r": lambda r: r,
     "2r": lambda r: 2 * r,
     "5r": lambda r: 5 * r,
@@ -44,12 +44,33 @@ FACTORS: Mapping[str, Callable[[int], int]] = {
     "r(r-1)": lambda r: r * (r - 1),
     "r/2+1": lambda r: r // 2 + 1,
     "2r+2": lambda r: 2 * r + 2,
-    "4log+1": lambda r: 4 * (r.bit_length() - 1) + 1,
+    "4log+1": lambda r: 4 * _log(r) + 1,
+    "2/r": lambda r: 2 / r,
+    "r/2": lambda r: r // 2,
+    "log": lambda r: _log(r),
+    "8log-7": lambda r: max(8 * _log(r) - 7, 1),
+    "23log/2+8": lambda r: 23 * _log(r) // 2 + 8,
+    "9(5log/3-1)": lambda r: 9 * (max(5 * _log(r) // 3, 2) - 1),
+    "r+2log+1": lambda r: r + 2 * _log(r) + 1,
+    "7(r-1)": lambda r: 7 * (r - 1),
+    "7r(r-1)": lambda r: 7 * r * (r - 1),
+    "8(r-1)": lambda r: 8 * (r - 1),
+    "8(r-1)+2": lambda r: 8 * (r - 1) + 2,
+    "9(r-1)": lambda r: 9 * (r - 1),
+    "9(r-1)+1": lambda r: 9 * (r - 1) + 1,
+    "9(r-1)+2(r-2)": lambda r: 9 * (r - 1) + 2 * max(r - 2, 0),
+    "10(r-1)": lambda r: 10 * (r - 1),
+    "16(r-1)+10": lambda r: 16 * (r - 1) + 10,
+    "18(r-1)": lambda r: 18 * (r - 1),
 }
-"""Factors of templates that depend on their ranks."""
+"""Factors of templates that depend on their ranks; `log` is that of 2, rounded down."""
 
 
-def factor(of: _Factor, ranks: int) -> float:
+def _log(ranks: int) -> int:
+    return ranks.bit_length() - 1
+
+
+def factor(of: Factor, ranks: int) -> float:
     """Return the factor of a template of so many ranks."""
     return FACTORS[of](ranks) if isinstance(of, str) else of
 
@@ -66,16 +87,16 @@ class TemplateCost:
     8 ranks at most.
     """
 
-    sends: _Factor = 1
+    sends: Factor = 1
     nhr: bool = False
     ports: int = 8
     lone_ports: int = 0
     net: Literal["", "clos", "wide"] = ""
-    copies: _Factor = 0
-    reduces: _Factor = 0
+    copies: Factor = 0
+    reduces: Factor = 0
     always: bool = False
     cores: Literal["aicpu", "ccu"] = "aicpu"
-    tasks: _Factor = 1
+    tasks: Factor = 1
     clock: Literal["aicpu", "ccu", "aiv", "gather"] = "aicpu"
     scale: float = 1.0
     few: bool = False

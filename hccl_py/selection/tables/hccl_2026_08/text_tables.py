@@ -79,32 +79,35 @@ def _condition(text: str) -> Condition:
 
 @dataclass(frozen=True)
 class CostRule:
-    """Executors, as patterns, that are struck from the cost table where the conditions hold; or,
-    where they `stay`, the only ones left.
+    """Executors, as patterns, that are struck from the cost table where the conditions hold, or all
+    `others`; or, where they `stay`, the only ones left, though other rules strike them.
     """
 
     patterns: tuple[str, ...]
     when: tuple[Condition, ...]
     stay: bool
+    others: bool = False
 
     def holds(self, facts: Facts) -> bool:
         """Return True if all conditions hold."""
         return all(condition.holds(facts) for condition in self.when)
 
     def names(self, executor: str) -> bool:
-        """Return True if an executor fits one of the patterns."""
-        return any(fnmatchcase(executor, pattern) for pattern in self.patterns)
+        """Return True if an executor fits one of the patterns; of a rule on others, none."""
+        fits = any(fnmatchcase(executor, pattern) for pattern in self.patterns)
+        return fits != self.others
 
 
 def read_cost_rules(texts: Mapping[str, str]) -> dict[str, tuple[CostRule, ...]]:
-    """Return rules by op: `strike PATTERNS if CONDITIONS`, or `stay` in the place of `strike`."""
+    """Return rules by op: `strike PATTERNS if CONDITIONS`, or `strike not`, or `stay`."""
     return {op: tuple(map(_cost_rule, text.split("\n")[1:-1])) for op, text in texts.items()}
 
 
 def _cost_rule(text: str) -> CostRule:
     verb, _, rest = text.partition(" ")
-    patterns, _, when = rest.partition(" if ")
-    return CostRule(tuple(patterns.split()), _conditions(when), verb == "stay")
+    patterns, _, when = rest.removeprefix("not ").partition(" if ")
+    others = rest.startswith("not ")
+    return CostRule(tuple(patterns.split()), _conditions(when), verb == "stay", others)
 
 
 def read_executors(texts: Mapping[str, str]) -> dict[str, dict[str, tuple[str, tuple[str, ...]]]]:
