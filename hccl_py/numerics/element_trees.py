@@ -165,10 +165,17 @@ def _trees(
 ) -> dict[int, SumTree]:
     """Return the trees of contents that outputs hold."""
     forest, ranks = Forest(program.ranks), program.ranks
-    table = program.tasks.table
+    tasks, table = program.tasks, program.tasks.table
     move: list[int] = contents.sums.move.tolist()
-    row = program.tasks.instruction[contents.memory.transfers.row[contents.sums.move]]
-    how = list(zip(table.dtype[row].tolist(), table.reduce[row].tolist(), strict=True))
+    row = contents.memory.transfers.row[contents.sums.move]
+    goes_on: list[bool] = tasks.goes_on[row].tolist()
+    ends = (tasks.adds_to_sum & ~tasks.goes_on)[row].tolist()
+    at_instruction = tasks.instruction[row]
+    how = list(
+        zip(
+            table.dtype[at_instruction].tolist(), table.reduce[at_instruction].tolist(), strict=True
+        )
+    )
     types = {key: (DataType.from_number(key[0]), ReduceOp(key[1])) for key in set(how)}
     left: list[int] = contents.sums.left.tolist()
     right: list[int] = contents.sums.right.tolist()
@@ -185,7 +192,10 @@ def _trees(
             if any((below[-1], one) in unordered for one in moves):
                 base, parts, moves = left[at - ranks], list(pending), list(below)
             at = left[at - ranks]
-        found.append(forest.sum((found[base], *parts[::-1]), *types[how[k]]))
+        dtype, reduce = types[how[k]]
+        in_type = DataType.FP32 if goes_on[k] or ends[k] else dtype
+        tree = forest.sum((found[base], *parts[::-1]), in_type, reduce)
+        found.append(forest.rounded(tree, dtype) if ends[k] else tree)
     return {root: found[root] for root in np.unique(roots).tolist()}
 
 

@@ -40,6 +40,8 @@ from hccl_interop.cpp.ccu.registers import (
 )
 from hccl_interop.cpp.merge import Meeting
 from hccl_interop.cpp.traces import BITS, Complaint, ListedLine, Listing, RankTrace
+from hccl_py.enums import DataType, ReduceOp
+from hccl_py.program.instruction import ONE_SUM
 
 Key: TypeAlias = tuple[object, ...]
 Keys: TypeAlias = tuple[Key, ...]
@@ -54,6 +56,8 @@ _BUFFERS = 1536
 _NUMBER = (1 << 48) - 1
 _BUFFER_SORT = 4
 _NONE = 255
+_WIDENED = (DataType.FP16.number, DataType.BF16.number)
+"""Data types that the CCU adds in fp32, buffer after buffer, before it rounds once."""
 
 
 class Stopped(Exception):
@@ -302,14 +306,20 @@ class KernelRun:
             tasks.post(lanes[0], lane, BIT, origin)
 
     def _pieces(self, line: ListedLine, shift: LoopShift) -> list[_Piece]:
-        """Return the pieces of a move: one, or a chain of reductions; raises Refused."""
+        """Return the pieces of a move: one, or a chain of reductions that is one sum where the CCU
+        rounds it once; raises Refused.
+        """
         size = self.value(line.operands[2])
         if line.operation == "reduce_buffers":
             check_length(size, over_channel=False)
             size *= shift.repeats
             dtype, op = line.operands[4:6]
             first, *others = (self._buffer(handle, size, shift) for handle in line.operands[6:])
-            return [_Piece(REDUCE, -1, first, other, size, (dtype, op)) for other in others]
+            joined = ONE_SUM if dtype in _WIDENED and op == ReduceOp.SUM else 0
+            return [
+                _Piece(REDUCE, -1, first, other, size, (dtype, op), joined if k else 0)
+                for k, other in enumerate(others)
+            ]
         channel, dtype, op = line.operands[3:6]
         over = line.operation not in ("copy", "reduce")
         check_length(size, over_channel=over)
@@ -412,6 +422,7 @@ class _Piece(NamedTuple):
     source: Extent
     size: int
     reduction: tuple[int, int]
+    joined: int = 0
 
 
 _BRANCHES = frozenset(
