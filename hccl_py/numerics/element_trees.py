@@ -168,14 +168,9 @@ def _trees(
     tasks, table = program.tasks, program.tasks.table
     move: list[int] = contents.sums.move.tolist()
     row = contents.memory.transfers.row[contents.sums.move]
-    goes_on: list[bool] = tasks.goes_on[row].tolist()
-    ends = (tasks.adds_to_sum & ~tasks.goes_on)[row].tolist()
-    at_instruction = tasks.instruction[row]
-    how = list(
-        zip(
-            table.dtype[at_instruction].tolist(), table.reduce[at_instruction].tolist(), strict=True
-        )
-    )
+    adds = np.append(tasks.adds_to_sum, False)
+    columns = table.dtype[tasks.instruction[row]], table.reduce[tasks.instruction[row]]
+    how = list(zip(*(c.tolist() for c in (*columns, adds[row], adds[row + 1])), strict=True))
     types = {key: (DataType.from_number(key[0]), ReduceOp(key[1])) for key in set(how)}
     left: list[int] = contents.sums.left.tolist()
     right: list[int] = contents.sums.right.tolist()
@@ -192,10 +187,10 @@ def _trees(
             if any((below[-1], one) in unordered for one in moves):
                 base, parts, moves = left[at - ranks], list(pending), list(below)
             at = left[at - ranks]
-        dtype, reduce = types[how[k]]
-        in_type = DataType.FP32 if goes_on[k] or ends[k] else dtype
-        tree = forest.sum((found[base], *parts[::-1]), in_type, reduce)
-        found.append(forest.rounded(tree, dtype) if ends[k] else tree)
+        (dtype, reduce), (*_, adds_to_sum, goes_on) = types[how[k]], how[k]
+        kept = DataType.FP32 if adds_to_sum or goes_on else dtype
+        tree = forest.sum((found[base], *parts[::-1]), kept, reduce)
+        found.append(forest.rounded(tree, dtype) if adds_to_sum and not goes_on else tree)
     return {root: found[root] for root in np.unique(roots).tolist()}
 
 

@@ -144,9 +144,8 @@ class Forest:
 
     def rounded(self, tree: SumTree, dtype: DataType) -> SumTree:
         """Return the tree that rounds another one to a data type."""
-        digest = hashlib.sha256(f"{dtype.value}|".encode() + tree.digest).digest()
-        depth = tree.depth + 1
-        return self._kept(SumTree(digest, -1, (tree,), dtype, None, tree.is_fixed, depth))
+        digest = hashlib.sha256(dtype.value.encode() + tree.digest).digest()
+        return self._kept(SumTree(digest, -1, (tree,), dtype, None, tree.is_fixed, tree.depth + 1))
 
     def _sum(self, parts: tuple[SumTree, ...], dtype: DataType, reduce: ReduceOp) -> SumTree:
         how = f"{dtype.value} {reduce.spelling} {len(parts)}".encode()

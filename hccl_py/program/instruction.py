@@ -29,9 +29,8 @@ class Instruction(NamedTuple):
     then `size` is the source's. No recording does that, but files can, and it is a mistake.
 
     `joined` says that a data task and the one right before it on its stream are one step of a
-    kernel. ONE_STEP: the kernel reads every element once, to receive, reduce and send, which
-    changes times alone. ONE_SUM: both add to the same bytes of their rank, and the sum stays in
-    fp32 between them: the last task of such a chain rounds it.
+    kernel. ONE_STEP: it reads every element once, to receive, reduce and send; this changes times
+    alone. ONE_SUM: both add to the same bytes, in fp32, and the last task of a chain rounds.
     """
 
     kind: TaskKind

@@ -91,18 +91,11 @@ class Tasks:
         index[order] = np.arange(len(self)) - starts[queue[order]]
         return index
 
-    @cached_property
-    def goes_on(self) -> npt.NDArray[np.bool_]:
-        """True for each task whose sum stays in fp32, since the next one of its stream adds to it;
-        tasks of such a chain follow each other in the view.
-        """
-        found = np.zeros(len(self), bool)
-        found[:-1] = self.adds_to_sum[1:]
-        return found
-
     @property
     def adds_to_sum(self) -> npt.NDArray[np.bool_]:
-        """True for each task that adds in fp32 to the sum of the task before."""
+        """True for each task that adds in fp32 to the sum of the one before, here and on its
+        stream.
+        """
         found: npt.NDArray[np.bool_] = self.table.joined == ONE_SUM
         return found[self.instruction]
 

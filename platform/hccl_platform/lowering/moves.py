@@ -30,10 +30,8 @@ Ufunc: TypeAlias = Callable[..., object]
 COPY = -1
 """The op of a move that does not reduce."""
 
-SlotBytes: TypeAlias = tuple[int, int, int]
-"""Slot, start and stop in bytes."""
-
-Sources: TypeAlias = tuple[SlotBytes, ...]
+Sources: TypeAlias = tuple[tuple[int, int, int], ...]
+"""Slot, start and stop in bytes of each."""
 
 Step: TypeAlias = tuple[int, int, int, int, int, int, Ufunc | None, np.dtype[Any] | None, Sources]
 """Destination slot, start and stop in bytes; the same of the source; ufunc and dtype, None for a
@@ -128,9 +126,8 @@ def moves_of(
 ) -> Moves:
     """Return the moves among these rows of the task view, or of `tasks`, a view of some ranks.
 
-    OrchestrationError if one leaves its buffers, has sides of different lengths, or goes on with a
-    sum that the move before does not make; NotSupportedError for sums that stay in fp32, unless the
-    platform `keeps_sums`.
+    OrchestrationError if one leaves its buffers, has sides of different lengths, or goes on with no
+    sum; NotSupportedError for sums that stay in fp32, unless the platform `keeps_sums`.
     """
     tasks = tasks or program.tasks
     table = tasks.table
@@ -195,9 +192,9 @@ def _check_sums(program: Program, tasks: Tasks, moves: Moves, keeps_sums: bool) 
             "with the task before: this platform rounds each sum.",
             "Run the program on the emulated platform.",
         )
-    fields_of_sum = (moves.op, moves.dtype, moves.dst, moves.dst_offset, moves.size)
-    same = np.all([column[later] == column[later - 1] for column in fields_of_sum], axis=0)
-    wrong = later[~(same & (later > 0) & (moves.op[later] == ReduceOp.SUM))]
+    wrong = later[(later == 0) | (moves.op[later] != ReduceOp.SUM)]
+    for column in (moves.op, moves.dtype, moves.dst, moves.dst_offset, moves.size):
+        wrong = np.append(wrong, later[column[later] != column[later - 1]])
     if len(wrong):
         raise OrchestrationError(
             f"{_format(program, tasks, int(moves.row[wrong[0]]))} goes on with the sum of the task "
