@@ -2,7 +2,7 @@
 "source": "file:line", "dtype": "...", "owner": 0, "joined": true}`.
 
 hccl-py adds `owner`, the stream whose notify a `local_wait` clears, where it is not its own, and
-`joined`, one step of a kernel with the data task before.
+`joined`, one step of a kernel with the data task before, or, with "sum", one sum.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from hccl_py.formats.checks import whole
 from hccl_py.formats.json_rows import Rows
 from hccl_py.formats.op import data_type
 from hccl_py.program.builder.columns import TaskColumns
+from hccl_py.program.instruction import ONE_STEP, ONE_SUM
 from hccl_py.program.limits import MAX_NUMBER, MAX_ROUND
 from hccl_py.values import IntArray
 
@@ -92,12 +93,15 @@ def _set_dtypes(reader: _NoteReader, columns: TaskColumns) -> None:
 def _set_joined(reader: _NoteReader, columns: TaskColumns) -> None:
     at, values = reader.having("joined")
     for row, value in zip(at.tolist(), values, strict=True):
-        if value is not True or columns.src_buffer[row] < 0:
+        if (value is not True and value != "sum") or columns.src_buffer[row] < 0:
             hint = "Only tasks that move data are joined: to the one before, or not at all."
             raise defect(
-                reader.path(row, "joined"), "true on such a task", format_value(value), hint
+                reader.path(row, "joined"),
+                'true or "sum" on such a task',
+                format_value(value),
+                hint,
             )
-    columns.joined[at] = 1
+        columns.joined[row] = ONE_STEP if value is True else ONE_SUM
 
 
 def _set_owners(reader: _NoteReader, columns: TaskColumns) -> None:

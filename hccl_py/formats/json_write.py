@@ -20,6 +20,7 @@ from hccl_py.errors import ProgramFileError
 from hccl_py.formats.models import FORMAT
 from hccl_py.formats.op import calls_document, op_object
 from hccl_py.program.describe import format_place
+from hccl_py.program.instruction import ONE_SUM
 from hccl_py.program.matching import Queues, queues_of
 from hccl_py.program.program import Program
 from hccl_py.program.transports import NOTIFY_NAMES, Transports
@@ -330,5 +331,5 @@ def _note(program: Program, number: int, label: int, line: int, dtype: int, join
     if dtype >= 0:
         note["dtype"] = DataType.from_number(dtype).value
     if joined:
-        note["joined"] = True
+        note["joined"] = "sum" if joined == ONE_SUM else True
     return json.dumps(note, ensure_ascii=False)[1:-1]

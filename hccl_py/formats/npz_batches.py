@@ -14,7 +14,7 @@ from hccl_py.enums import DataType, ReduceOp, TaskKind
 from hccl_py.formats.npz import SHARED, Array
 from hccl_py.formats.npz_formulas import REWRITE, Formulas, formulas_from, shaped, within
 from hccl_py.program.builder.columns import frozen
-from hccl_py.program.instruction import COLUMNS, Batch, Instruction
+from hccl_py.program.instruction import COLUMNS, ONE_SUM, Batch, Instruction
 from hccl_py.program.limits import LIMIT, MAX_NUMBER, MAX_ROUND
 from hccl_py.values import IntArray
 
@@ -86,7 +86,7 @@ def _check_shared(shared: Mapping[str, IntArray], limits: IndexLimits) -> None:
         "dtype": max(_TYPE_NUMBERS),
         "reduce": len(ReduceOp) - 1,
         "dst_size": LIMIT,
-        "joined": 1,
+        "joined": ONE_SUM,
     }
     for name, column in shared.items():
         within(f"instructions.{name}", column, -1, highs[name])

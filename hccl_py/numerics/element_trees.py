@@ -165,10 +165,12 @@ def _trees(
 ) -> dict[int, SumTree]:
     """Return the trees of contents that outputs hold."""
     forest, ranks = Forest(program.ranks), program.ranks
-    table = program.tasks.table
+    tasks, table = program.tasks, program.tasks.table
     move: list[int] = contents.sums.move.tolist()
-    row = program.tasks.instruction[contents.memory.transfers.row[contents.sums.move]]
-    how = list(zip(table.dtype[row].tolist(), table.reduce[row].tolist(), strict=True))
+    row = contents.memory.transfers.row[contents.sums.move]
+    adds = np.append(tasks.adds_to_sum, False)
+    columns = table.dtype[tasks.instruction[row]], table.reduce[tasks.instruction[row]]
+    how = list(zip(*(c.tolist() for c in (*columns, adds[row], adds[row + 1])), strict=True))
     types = {key: (DataType.from_number(key[0]), ReduceOp(key[1])) for key in set(how)}
     left: list[int] = contents.sums.left.tolist()
     right: list[int] = contents.sums.right.tolist()
@@ -185,7 +187,10 @@ def _trees(
             if any((below[-1], one) in unordered for one in moves):
                 base, parts, moves = left[at - ranks], list(pending), list(below)
             at = left[at - ranks]
-        found.append(forest.sum((found[base], *parts[::-1]), *types[how[k]]))
+        (dtype, reduce), (*_, adds_to_sum, goes_on) = types[how[k]], how[k]
+        kept = DataType.FP32 if adds_to_sum or goes_on else dtype
+        tree = forest.sum((found[base], *parts[::-1]), kept, reduce)
+        found.append(forest.rounded(tree, dtype) if adds_to_sum and not goes_on else tree)
     return {root: found[root] for root in np.unique(roots).tolist()}
 
 

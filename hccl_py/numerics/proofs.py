@@ -78,8 +78,8 @@ def assumptions(op: OpParam, device: str) -> list[str]:
         found.append(f"{kind} wraps around; a unit that saturates would depend on the order")
     if device == "950":
         found.append(
-            "kernels of the 950's CCU may add in fp32 before they round: not modelled, tasks add "
-            "as SDMA does"
+            "kernels of the 950's CCU that are recorded from C++ add fp16 and bf16 in its buffers "
+            "in fp32 and round once, as documents say; all other tasks add as SDMA does"
         )
     found.append("programs keep their order of tasks: `hccl-py check` finds races between calls")
     return found

@@ -1,7 +1,8 @@
 """Summation trees: which rank's value enters a sum where, and the type that each hop rounds to.
 
 A leaf is a rank's input. A node reduces two parts in one data type; a node of more parts adds all
-but the first one in the order in which they arrive. Two trees are equal if they are the same up to
+but the first one in the order in which they arrive, and a node of one part rounds it: a sum that
+was made in fp32. Two trees are equal if they are the same up to
 the order of the two operands of a node: IEEE 754 demands that a + b and b + a have the same bits
 (only which of two NaNs is handed on may differ). Trees are compared by digest, so that they may
 come from programs of different releases.
@@ -28,6 +29,7 @@ SIGNS = {ReduceOp.SUM: "+", ReduceOp.PROD: "*", ReduceOp.MAX: "max", ReduceOp.MI
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class SumTree:
     """A rank's input (`rank`), or `parts` reduced in `dtype`: what lay there, and what came to it.
+    One part is rounded to `dtype`.
 
     More than two parts are added in the order of arrival; `is_fixed` is false where that is so here
     or below. `depth` counts the hops on the longest way from an input.
@@ -86,6 +88,8 @@ class SumTree:
             sign = f" {SIGNS[tree.reduce]} " if tree.reduce is not None else ""
             if not parts:
                 texts[tree.digest] = str(tree.rank)
+            elif tree.reduce is None and tree.dtype is not None:
+                texts[tree.digest] = f"{tree.dtype.value}{parts[0]}"
             elif len(parts) == 2:
                 texts[tree.digest] = f"({parts[0]}{sign}{parts[1]})"
             else:
@@ -108,9 +112,11 @@ def _reduced(tree: SumTree, inputs: Array, found: Mapping[bytes, Array], turn: i
         value: Array = inputs[tree.rank]
         return value
     assert tree.dtype is not None
-    assert tree.reduce is not None
-    ufunc, typed = UFUNCS[tree.reduce], tree.dtype.numpy
+    typed = tree.dtype.numpy
     total, *others = (found[part.digest].astype(typed) for part in tree.parts)
+    if tree.reduce is None:
+        return total
+    ufunc = UFUNCS[tree.reduce]
     turn %= len(others)
     for other in others[turn:] + others[:turn]:
         total = ufunc(total, other).astype(typed)
@@ -135,6 +141,11 @@ class Forest:
         if key not in self._known:
             self._known[key] = self._sum(parts, dtype, reduce)
         return self._known[key]
+
+    def rounded(self, tree: SumTree, dtype: DataType) -> SumTree:
+        """Return the tree that rounds another one to a data type."""
+        digest = hashlib.sha256(dtype.value.encode() + tree.digest).digest()
+        return self._kept(SumTree(digest, -1, (tree,), dtype, None, tree.is_fixed, tree.depth + 1))
 
     def _sum(self, parts: tuple[SumTree, ...], dtype: DataType, reduce: ReduceOp) -> SumTree:
         how = f"{dtype.value} {reduce.spelling} {len(parts)}".encode()

@@ -90,6 +90,8 @@ def _picture(root: SumTree) -> str:
             place[number] = (x, y)
             kind = ' class="open"' if len(below) > 2 else ""
             parts += [f'<path{kind} d="M{a:.0f} {b:.1f}H{x:.0f}V{y:.1f}"/>' for a, b in below]
+            if len(below) == 1:  # a sum in fp32 is rounded
+                parts.append(f'<circle cx="{x:.0f}" cy="{y:.1f}" r="4"/>')
     width, height = 60 + 28 * root.depth + 40, 18 * row + 10
     x, y = place[0]
     parts.append(f'<path d="M{x:.0f} {y:.1f}h20"/>')

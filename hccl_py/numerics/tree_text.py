@@ -4,8 +4,8 @@
     rank 1 ─┴─┐
     rank 2 ───┴─ sum
 
-A step takes a column; what is added in the order of arrival meets at a star. Trees that are too
-wide are written as a formula.
+A step takes a column; what is added in the order of arrival meets at a star, and a sum in fp32 is
+rounded at a circle. Trees that are too wide are written as a formula.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ class _Signs(NamedTuple):
     middle: str
     join: str
     arrival: str
+    rounding: str
 
 
-_UNICODE = _Signs("─", "│", "┐", "┤", "┴", "✱")
-_ASCII = _Signs("-", "|", "+", "+", "+", "*")
+_UNICODE = _Signs("─", "│", "┐", "┤", "┴", "✱", "○")
+_ASCII = _Signs("-", "|", "+", "+", "+", "*", "o")
 
 
 def draw_tree(tree: SumTree, width: int, *, unicode: bool = True) -> list[str]:
@@ -84,5 +85,6 @@ class _Canvas:
         for row in range(rows[0] + 1, rows[-1]):
             self.cells[row][column] = signs.middle if row in rows else signs.down
         self.cells[rows[0]][column] = signs.corner
-        self.cells[rows[-1]][column] = signs.join if len(rows) == 2 else signs.arrival
+        joint = (signs.rounding, signs.join, signs.arrival)[min(len(rows), 3) - 1]
+        self.cells[rows[-1]][column] = joint
         return rows[-1]

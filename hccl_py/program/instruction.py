@@ -10,6 +10,9 @@ from hccl_py.values import IntArray, PerRank, RankInt
 
 T = TypeVar("T", bound=Hashable)
 
+ONE_STEP, ONE_SUM = 1, 2
+"""Values of Instruction.joined beside 0."""
+
 
 class Instruction(NamedTuple):
     """The next task of every rank of a batch on one of its streams; columns that differ by rank are
@@ -25,8 +28,9 @@ class Instruction(NamedTuple):
     `size` is the length of both sides, unless `dst_size` states another one for the destination:
     then `size` is the source's. No recording does that, but files can, and it is a mistake.
 
-    `joined` (1) says that a data task and the one right before it on its stream are one step of a
-    kernel, which reads every element once: receive, reduce and send. It changes times alone.
+    `joined` says that a data task and the one right before it on its stream are one step of a
+    kernel. ONE_STEP: it reads every element once, to receive, reduce and send; this changes times
+    alone. ONE_SUM: both add to the same bytes, in fp32, and the last task of a chain rounds.
     """
 
     kind: TaskKind

@@ -16,7 +16,7 @@ MAX_CELLS = 1 << 24
 the local notifies of all ranks.
 """
 
-MAX_NAMES = 64
+MAX_NAMES = 128
 """Names of notifies."""
 
 MAX_SLOTS = 1 << 17

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import moves_data
-from hccl_py.program.instruction import COLUMNS, Batch, Instruction
+from hccl_py.program.instruction import COLUMNS, ONE_SUM, Batch, Instruction
 from hccl_py.values import IntArray, PerRank
 
 if TYPE_CHECKING:
@@ -91,12 +91,22 @@ class Tasks:
         index[order] = np.arange(len(self)) - starts[queue[order]]
         return index
 
+    @property
+    def adds_to_sum(self) -> npt.NDArray[np.bool_]:
+        """True for each task that adds in fp32 to the sum of the one before, here and on its
+        stream.
+        """
+        found: npt.NDArray[np.bool_] = self.table.joined == ONE_SUM
+        return found[self.instruction]
+
     def meaning(self) -> dict[str, npt.NDArray[np.generic]]:
         """Return the columns that say what the tasks do: everything but labels and source lines."""
         found: dict[str, npt.NDArray[np.generic]] = {name: getattr(self, name) for name in COLUMNS}
         for name in _SHARED:
             if name not in ("label", "line"):
                 found[name] = getattr(self.table, name)[self.instruction]
+        if (self.table.joined == ONE_SUM).any():
+            found["adds_to_sum"] = self.adds_to_sum
         return found
 
 

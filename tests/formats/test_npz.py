@@ -299,7 +299,7 @@ LAST: dict[str, tuple[str, Any, int]] = {
     "src_buffer": ("instructions", (5, 0), 4),
     "dst_buffer": ("instructions", (6, 0), 4),
     "dst_size": ("instructions", (9, 0), 2**62 - 1),
-    "joined": ("instructions", (10, 0), 1),
+    "joined": ("instructions", (10, 0), 2),
     "values": ("values", (5, 0), 2**62 - 1),
     "ranks": ("ends", (0, slice(None)), 8),
     "plane": ("ends", (2, 0), len(RING.transports.planes) - 1),

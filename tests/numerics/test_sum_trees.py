@@ -56,6 +56,22 @@ def test_every_hop_rounds() -> None:
     assert float(small_first.value(inputs)[0]) == 258
 
 
+def test_a_sum_in_fp32_is_rounded_once() -> None:
+    """256 + 1 + 1 is 258 where the partial sum is not rounded to bf16."""
+    forest = Forest(3)
+    a, b, c = forest.inputs
+    inputs = np.array([[256.0], [1.0], [1.0]], ml_dtypes.bfloat16)
+    unrounded = added(forest, added(forest, a, b), c)
+    tree = forest.rounded(unrounded, BF16)
+    assert float(tree.value(inputs)[0]) == 258
+    assert tree.value(inputs).dtype == inputs.dtype
+    assert tree.formula() == "bf16((0 + 1) + 2)"
+    assert tree == forest.rounded(added(forest, c, added(forest, b, a)), BF16)
+    assert tree != unrounded
+    assert tree != forest.rounded(unrounded, DataType.FP16)
+    assert tree.is_fixed
+
+
 def test_an_order_of_arrival_can_be_turned() -> None:
     forest = Forest(3)
     tree = added(forest, *forest.inputs)

@@ -32,6 +32,12 @@ def test_what_comes_in_any_order_meets_at_a_star() -> None:
     assert draw_tree(tree, 80)[-1].endswith("✱─ sum")
 
 
+def test_a_sum_in_fp32_is_rounded_at_a_circle() -> None:
+    forest = Forest(2)
+    tree = forest.rounded(forest.sum((*forest.inputs,), DataType.FP32, ReduceOp.SUM), DataType.BF16)
+    assert draw_tree(tree, 80) == ["rank 0 ──┐", "rank 1 ──┴─○─ sum"]
+
+
 def test_the_page_has_a_strip_of_elements_and_a_picture_per_tree() -> None:
     found = trees_of(recorded("AllReduceComm", op_of("all_reduce", 400), 4))
     page = numerics_page("sums <of> four", "what & why", [("one call", found)])

@@ -140,8 +140,8 @@ def test_reductions_and_types_are_the_ops_unless_stated() -> None:
 REFUSED: dict[str, tuple[Callable[[ProgramBuilder], object], str]] = {
     "ranks": (lambda _: ProgramBuilder(ALL_GATHER, 0), "0 is not a number of ranks from 1"),
     "names": (
-        lambda _: ProgramBuilder(ALL_GATHER, 2, notify_names=["n"] * 65),
-        "65 is not a number of names from 0 to 64",
+        lambda _: ProgramBuilder(ALL_GATHER, 2, notify_names=["n"] * 129),
+        "129 is not a number of names from 0 to 128",
     ),
     "buffer twice": (lambda b: b.buffer("IN", 1), "There is a buffer 'IN' already"),
     "sizes": (lambda b: b.buffer("TMP", [1, 2, 3]), "TMP has 3 sizes for 2 ranks"),

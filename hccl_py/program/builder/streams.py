@@ -69,7 +69,7 @@ class NoteTexts:
 class TaskStream:
     """The tasks of one stream. `dtype` and `reduce` of a task are those of the op unless it states
     others; sums where the op reduces nothing. A task that is `joined` is one step of a kernel with
-    the data task before it.
+    the data task before it, or one sum (Instruction).
 
     ParameterError for buffers and links that the rank does not have, and for numbers out of range.
     """
@@ -99,7 +99,7 @@ class TaskStream:
         link: int | None = None,
         dtype: DataType | None = None,
         reduce: ReduceOp | None = None,
-        joined: bool = False,
+        joined: int = 0,
     ) -> None:
         """Append a task of any kind that moves data; kinds that reach a peer need a link."""
         if not kind.moves_data:
@@ -119,7 +119,7 @@ class TaskStream:
                 *self._slice(dst),
                 (dtype or self._dtype).number,
                 int(self._reduce if reduce is None else reduce) if kind.reduces else -1,
-                int(joined),
+                joined,
             )
         )
 

@@ -182,6 +182,7 @@ def _task_columns(
     tasks.src_size[:], tasks.dst_size[:] = recorded["size"], recorded["size"]
     tasks.notify[:], tasks.round[:] = recorded["index"], recorded["call"]
     tasks.reduce[:], tasks.dtype[:] = recorded["reduce"], recorded["dtype"]
+    tasks.joined[:] = recorded["joined"]
     tasks.dtype[(tasks.src_buffer >= 0) & (tasks.dtype < 0)] = dtype
     posts, waits = kind == _LOCAL_POST, kind == _LOCAL_WAIT
     tasks.owner[posts] = target[posts]

@@ -18,14 +18,18 @@ TASK = np.dtype(
     {
         "names": [
             *("kind", "dtype", "reduce", "src_part", "dst_part", "thread", "target", "index"),
-            *("stack", "call", "src_offset", "dst_offset", "size"),
+            *("stack", "call", "src_offset", "dst_offset", "size", "joined"),
         ],
-        "formats": ["u1", "i1", "i1", "i1", "i1", "i4", "i4", "i4", "i4", "i4", "u8", "u8", "u8"],
-        "offsets": [0, 1, 2, 3, 4, 8, 12, 16, 20, 24, 32, 40, 48],
+        "formats": [
+            *("u1", "i1", "i1", "i1", "i1", "i4", "i4", "i4", "i4", "i4"),
+            *("u8",) * 3,
+            "u1",
+        ],
+        "offsets": [0, 1, 2, 3, 4, 8, 12, 16, 20, 24, 32, 40, 48, 5],
         "itemsize": 56,
     }
 )
-"""One task; recorder/state.hpp has the same layout."""
+"""One task; recorder/state.hpp has the same layout, in which no task is `joined`."""
 
 BITS = 16
 """Bits of a notify and of an event of the CCU."""

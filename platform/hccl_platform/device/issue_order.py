@@ -118,7 +118,7 @@ def _ranges(moves: Moves) -> list[Ranges]:
     steps = zip(moves.steps, reduces, strict=True)
     return [
         Ranges(dst, start, stop, src, low, high, reduce)
-        for (dst, start, stop, src, low, high, _, _), reduce in steps
+        for (dst, start, stop, src, low, high, *_), reduce in steps
     ]
 
 

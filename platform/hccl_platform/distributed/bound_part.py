@@ -175,7 +175,7 @@ class BoundPart:
     def _move(self, number: int, regions: dict[int, Bytes]) -> tuple[int, _Side, _Side, Any]:
         """Return a move as an item, whose sides may be in the caller's arrays."""
         moves = self.part.moves
-        dst, start, stop, src, low, high, _, _ = moves.steps[number]
+        dst, start, stop, src, low, high, *_ = moves.steps[number]
         into, what = self._side(dst, start, stop, regions), self._side(src, low, high, regions)
         op = int(moves.op[number])
         if op == NO_OP:

@@ -45,8 +45,11 @@ class Prepared:
 
     @cached_property
     def is_uniform(self) -> bool:
-        """True if all reductions are in one type, so that one compiled kernel can run them."""
-        return len(self.moves) > 0 and len(self.moves.reduce_dtypes) <= 1
+        """True if all reductions are in one type, so that one compiled kernel can run them; it
+        rounds every sum.
+        """
+        moves = self.moves
+        return len(moves) > 0 and len(moves.reduce_dtypes) <= 1 and not moves.adds_to_sum.any()
 
     def overlaps(self, slots: Sequence[Bytes]) -> Overlaps:
         """Return the overlaps of the caller's inputs with the outputs."""

@@ -108,7 +108,7 @@ class EmulatedSession:
             if self._schedule is None:
                 program.linked.check(program)
                 rows = program.linked.order.astype(np.int64)
-            prepared = Prepared(program, moves_of(program, rows))
+            prepared = Prepared(program, moves_of(program, rows, keeps_sums=True))
             self._prepared[program] = prepared
         return prepared
 

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import DataType, ReduceOp, TaskKind
-from hccl_py.errors import OrchestrationError
+from hccl_py.errors import NotSupportedError, OrchestrationError
 from hccl_py.program.describe import format_task
+from hccl_py.program.instruction import ONE_SUM
 from hccl_py.program.program import Program
 from hccl_py.program.tasks import Tasks
 from hccl_py.values import IntArray
@@ -29,9 +30,12 @@ Ufunc: TypeAlias = Callable[..., object]
 COPY = -1
 """The op of a move that does not reduce."""
 
-Step: TypeAlias = tuple[int, int, int, int, int, int, Ufunc | None, np.dtype[Any] | None]
+Sources: TypeAlias = tuple[tuple[int, int, int], ...]
+"""Slot, start and stop in bytes of each."""
+
+Step: TypeAlias = tuple[int, int, int, int, int, int, Ufunc | None, np.dtype[Any] | None, Sources]
 """Destination slot, start and stop in bytes; the same of the source; ufunc and dtype, None for a
-copy.
+copy; the sources that are added before, all of them in fp32.
 """
 
 UFUNCS: dict[ReduceOp, Ufunc] = {
@@ -51,7 +55,8 @@ class Moves:
     """Data tasks that move at least one byte, in the order of the rows asked for.
 
     `row` is the row in the task view, `op` a ReduceOp or COPY, `dtype` HcclDataType's number, which
-    counts for reductions only; `is_atomic` marks reductions that hardware makes atomic.
+    counts for reductions only; `is_atomic` marks reductions that hardware makes atomic,
+    `adds_to_sum` those that go on with the sum of the move before in fp32.
     """
 
     row: IntArray
@@ -63,6 +68,7 @@ class Moves:
     src_offset: IntArray
     size: IntArray
     is_atomic: npt.NDArray[np.bool_]
+    adds_to_sum: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.row)
@@ -100,7 +106,13 @@ class Moves:
             None if op == COPY else _numpy_type(dtype)
             for op, dtype in zip(ops, dtypes, strict=True)
         ]
-        return list(zip(*(c.tolist() for c in columns), ufuncs, types, strict=True))
+        nothing: list[Sources] = [()] * len(self)
+        found = list(zip(*(c.tolist() for c in columns), ufuncs, types, nothing, strict=True))
+        for at in np.flatnonzero(self.adds_to_sum).tolist():
+            dst, start, _, src, low, high, *_, before = found[at - 1]
+            found[at] = (*found[at][:-1], (*before, (src, low, high)))
+            found[at - 1] = (dst, start, start, src, low, low, None, None, ())  # with the last one
+        return found
 
 
 def address_of(array: Bytes) -> int:
@@ -109,10 +121,13 @@ def address_of(array: Bytes) -> int:
     return address
 
 
-def moves_of(program: Program, rows: IntArray, tasks: Tasks | None = None) -> Moves:
+def moves_of(
+    program: Program, rows: IntArray, tasks: Tasks | None = None, *, keeps_sums: bool = False
+) -> Moves:
     """Return the moves among these rows of the task view, or of `tasks`, a view of some ranks.
 
-    OrchestrationError if one leaves its buffers, or has sides of different lengths.
+    OrchestrationError if one leaves its buffers, has sides of different lengths, or goes on with no
+    sum; NotSupportedError for sums that stay in fp32, unless the platform `keeps_sums`.
     """
     tasks = program.tasks if tasks is None else tasks
     table = tasks.table
@@ -134,7 +149,9 @@ def moves_of(program: Program, rows: IntArray, tasks: Tasks | None = None) -> Mo
         src_offset=tasks.src_offset[rows],
         size=tasks.size[rows],
         is_atomic=_IS_ATOMIC[kind],
+        adds_to_sum=(table.joined == ONE_SUM)[at],
     )
+    _check_sums(program, tasks, moves, keeps_sums)
     _check_bounds(program, tasks, moves)
     _check_units(program, tasks, moves)
     return moves
@@ -142,12 +159,18 @@ def moves_of(program: Program, rows: IntArray, tasks: Tasks | None = None) -> Mo
 
 def run_step(slots: Sequence[Bytes], step: Step) -> None:
     """Execute one move; a source that overlaps its destination is read as it was before."""
-    dst, start, stop, src, low, high, ufunc, dtype = step
+    dst, start, stop, src, low, high, ufunc, dtype, before = step
     if ufunc is None or dtype is None:
         slots[dst][start:stop] = slots[src][low:high]
-    else:
-        into = slots[dst][start:stop].view(dtype)
+        return
+    into = slots[dst][start:stop].view(dtype)
+    if not before:
         ufunc(into, slots[src][low:high].view(dtype), out=into)
+        return
+    total = into.astype(np.float32)
+    for slot, begin, end in (*before, (src, low, high)):
+        ufunc(total, slots[slot][begin:end].view(dtype).astype(np.float32), out=total)
+    into[...] = total.astype(dtype)
 
 
 @cache
@@ -159,6 +182,25 @@ def _format(program: Program, tasks: Tasks, row: int) -> str:
     """Describe a task of a view."""
     rank = int(tasks.rank[row])
     return format_task(program, int(program.tasks.first[rank] + row - tasks.first[rank]))
+
+
+def _check_sums(program: Program, tasks: Tasks, moves: Moves, keeps_sums: bool) -> None:
+    later = np.flatnonzero(moves.adds_to_sum)
+    if len(later) and not keeps_sums:
+        raise NotSupportedError(
+            f"{_format(program, tasks, int(moves.row[later[0]]))} adds in fp32 and rounds once, "
+            "with the task before: this platform rounds each sum.",
+            "Run the program on the emulated platform.",
+        )
+    wrong = later[(later == 0) | (moves.op[later] != ReduceOp.SUM)]
+    for column in (moves.op, moves.dtype, moves.dst, moves.dst_offset, moves.size):
+        wrong = np.append(wrong, later[column[later] != column[later - 1]])
+    if len(wrong):
+        raise OrchestrationError(
+            f"{_format(program, tasks, int(moves.row[wrong[0]]))} goes on with the sum of the task "
+            "before, which is no sum into the same bytes.",
+            'Only tasks that add to the same bytes are "joined": "sum".',
+        )
 
 
 def _check_bounds(program: Program, tasks: Tasks, moves: Moves) -> None:

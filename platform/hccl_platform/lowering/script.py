@@ -186,7 +186,7 @@ def _exchanges(rank: int, buffers: int, moves: Moves, walk: Walk) -> tuple[Level
     receives: list[tuple[int, int, SlotRange]] = []
     landed = [0] * walk.levels
     rows = zip(walk.level[moves.row].tolist(), moves.op.tolist(), moves.steps, strict=True)
-    for level, op, (dst, start, stop, src, low, high, _, _) in rows:
+    for level, op, (dst, start, stop, src, low, high, *_) in rows:
         if src // buffers == rank:
             sends.append((level, dst // buffers, SlotRange(src, low, high)))
         elif op == COPY:

@@ -83,7 +83,7 @@ class IssueList:
                 entry = IssueEntry(stream, None, (0, 0), 0, None, notify, is_post, task.place)
                 entries.append(entry)
                 continue
-            dst, low, high, src, source_low, _, _, _ = part.moves.steps[task.number]
+            dst, low, high, src, source_low, *_ = part.moves.steps[task.number]
             op, dtype = ops[task.number], dtypes[task.number]
             how = None if op == COPY else (DataType.from_number(dtype), ReduceOp(op))
             (to, to_start), (source, source_start) = places[dst], places[src]

@@ -28,6 +28,7 @@ from hccl_interop.cpp.ccu.move_memory import (
     Refused,
     Side,
     check_length,
+    is_buffer,
 )
 from hccl_interop.cpp.ccu.registers import (
     SLOT,
@@ -40,6 +41,8 @@ from hccl_interop.cpp.ccu.registers import (
 )
 from hccl_interop.cpp.merge import Meeting
 from hccl_interop.cpp.traces import BITS, Complaint, ListedLine, Listing, RankTrace
+from hccl_py.enums import DataType, ReduceOp
+from hccl_py.program.instruction import ONE_SUM
 
 Key: TypeAlias = tuple[object, ...]
 Keys: TypeAlias = tuple[Key, ...]
@@ -52,8 +55,9 @@ _BUFFERS = 1536
 """Buffers of a die: those of folded loops lie behind them."""
 
 _NUMBER = (1 << 48) - 1
-_BUFFER_SORT = 4
 _NONE = 255
+_WIDENED = (DataType.FP16.number, DataType.BF16.number)
+"""Data types that the CCU adds in fp32, buffer after buffer, before it rounds once."""
 
 
 class Stopped(Exception):
@@ -205,10 +209,11 @@ class KernelRun:
             self._set(to, computed(chr(sign), self.value(left), number))
         elif what == "argument":
             self._set(operands[0], self.arguments[operands[1]])
-        elif what == "record_event":
-            self._record_event(line, stream, shift)
-        elif what == "record_tag":
-            self._record_tag(line, stream)
+        elif what in ("record_event", "record_tag"):
+            clock = self.order.step()
+            for lane, key in self._signals(line, shift):
+                self.tasks.post(stream, lane, BIT, self._origin(line))
+                self.shared.set_bit(key, clock)
         elif what in ("record_notify", "write_slot"):
             self._record_notify(line, stream)
         else:
@@ -216,9 +221,19 @@ class KernelRun:
 
     # SetBits.
 
-    def _lane(self, event: int, bit: int) -> int:
-        names, at = self.shared.names, self.listing
-        return names.number(f"die {at.die}, mission {at.mission}, event {event} bit {bit}")
+    def _signals(self, line: ListedLine, shift: LoopShift) -> list[tuple[int, Key]]:
+        """Return the lane and the key of every bit of an event or a tag; kernels of both dies have
+        the same tags.
+        """
+        number, bits = line.operands[0], _bits(line.operands[1])
+        name = f"tag {number}"
+        key: Key = ("tag", self.rank, number)
+        if not line.operation.endswith("_tag"):
+            event, at = self._event(number, shift), self.listing
+            name = f"die {at.die}, mission {at.mission}, event {event}"
+            key = ("event", self.rank, self.mission, event)
+        lane = self.shared.names.number
+        return [(lane(f"{name} bit {bit}"), (*key, bit)) for bit in bits]
 
     def _event(self, handle: int, shift: LoopShift) -> int:
         event = (handle & _NUMBER) + shift.event
@@ -239,32 +254,11 @@ class KernelRun:
             for bit in _bits(mask):
                 self.tasks.signal(WAIT, stream, channel, notify * BITS + bit, origin)
                 keys.append(("notify", self.rank, channel, notify * BITS + bit))
-        elif line.operation == "wait_event":
-            event = self._event(operands[0], shift)
-            for bit in _bits(operands[1]):
-                self.tasks.wait(stream, self._lane(event, bit), BIT, origin)
-                keys.append(("event", self.rank, self.mission, event, bit))
         else:
-            for bit in _bits(operands[1]):
-                self.tasks.wait(stream, self._tag(operands[0], bit), BIT, origin)
-                keys.append(("tag", self.rank, operands[0], bit))
+            for lane, key in self._signals(line, shift):
+                self.tasks.wait(stream, lane, BIT, origin)
+                keys.append(key)
         return tuple(keys)
-
-    def _tag(self, tag: int, bit: int) -> int:
-        """Return the stream of a tag's bit: kernels of both dies have the same tags."""
-        return self.shared.names.number(f"tag {tag} bit {bit}")
-
-    def _record_event(self, line: ListedLine, stream: int, shift: LoopShift) -> None:
-        event, clock = self._event(line.operands[0], shift), self.order.step()
-        for bit in _bits(line.operands[1]):
-            self.tasks.post(stream, self._lane(event, bit), BIT, self._origin(line))
-            self.shared.set_bit(("event", self.rank, self.mission, event, bit), clock)
-
-    def _record_tag(self, line: ListedLine, stream: int) -> None:
-        tag, clock = line.operands[0], self.order.step()
-        for bit in _bits(line.operands[1]):
-            self.tasks.post(stream, self._tag(tag, bit), BIT, self._origin(line))
-            self.shared.set_bit(("tag", self.rank, tag, bit), clock)
 
     def _record_notify(self, line: ListedLine, stream: int) -> None:
         channel, notify, mask = line.operands[:3]
@@ -285,31 +279,36 @@ class KernelRun:
 
     def _move(self, line: ListedLine, stream: int, shift: LoopShift) -> None:
         """Add a move on its lane, and set the bits of its event."""
-        event, mask, origin = self._event(line.operands[0], shift), line.operands[1], None
-        lanes = [self._lane(event, bit) for bit in _bits(mask)]
-        origin, tasks = self._origin(line), self.tasks
+        origin, tasks, signals = self._origin(line), self.tasks, self._signals(line, shift)
+        first = signals[0][0]
         try:
             pieces = self._pieces(line, shift)
         finally:  # a refused move is reported, and the kernel goes on as if it had run
             clock = self.order.step()
-            for bit in _bits(mask):
-                self.shared.set_bit(("event", self.rank, self.mission, event, bit), clock)
-        tasks.post(stream, lanes[0], START, origin)
-        tasks.wait(lanes[0], lanes[0], START, origin)
+            for _, key in signals:
+                self.shared.set_bit(key, clock)
+        tasks.post(stream, first, START, origin)
+        tasks.wait(first, first, START, origin)
         for piece in pieces:
-            tasks.move(piece.kind, lanes[0], *piece[1:], origin)
-        for lane in lanes:
-            tasks.post(lanes[0], lane, BIT, origin)
+            tasks.move(piece.kind, first, *piece[1:], origin)
+        for lane, _ in signals:
+            tasks.post(first, lane, BIT, origin)
 
     def _pieces(self, line: ListedLine, shift: LoopShift) -> list[_Piece]:
-        """Return the pieces of a move: one, or a chain of reductions; raises Refused."""
+        """Return the pieces of a move: one, or a chain of reductions that is one sum where the CCU
+        rounds it once; raises Refused.
+        """
         size = self.value(line.operands[2])
         if line.operation == "reduce_buffers":
             check_length(size, over_channel=False)
             size *= shift.repeats
             dtype, op = line.operands[4:6]
             first, *others = (self._buffer(handle, size, shift) for handle in line.operands[6:])
-            return [_Piece(REDUCE, -1, first, other, size, (dtype, op)) for other in others]
+            joined = ONE_SUM if dtype in _WIDENED and op == ReduceOp.SUM else 0
+            return [
+                _Piece(REDUCE, -1, first, other, size, (dtype, op), joined if k else 0)
+                for k, other in enumerate(others)
+            ]
         channel, dtype, op = line.operands[3:6]
         over = line.operation not in ("copy", "reduce")
         check_length(size, over_channel=over)
@@ -329,7 +328,7 @@ class KernelRun:
     ) -> Extent:
         """Return the memory of a side, whose operands begin at `place`."""
         at, token = line.operands[place : place + 2]
-        if at >> 48 == _BUFFER_SORT:
+        if is_buffer(at):
             return self._buffer(at, size, shift)
         side = Side(self.value(at) + shift.address, self.value(token))
         found = self.shared.memory.extent(what, side, owner)
@@ -412,6 +411,7 @@ class _Piece(NamedTuple):
     source: Extent
     size: int
     reduction: tuple[int, int]
+    joined: int = 0
 
 
 _BRANCHES = frozenset(

@@ -18,13 +18,11 @@ from collections.abc import Callable, Sequence
 from itertools import groupby, pairwise
 
 from hccl_interop.cpp.ccu.loops import LoopRun, LoopShift
+from hccl_interop.cpp.ccu.move_memory import KINDS, is_buffer
 from hccl_interop.cpp.traces import ListedLine
 
 KEPT = 2
 """Iterations of every loop that are not folded."""
-
-_BUFFER_SORT = 4
-_MOVES = ("copy", "reduce", "read", "read_reduce", "write", "write_reduce")
 
 
 def folded(
@@ -61,19 +59,15 @@ def _size(body: Sequence[ListedLine], value: Callable[[int], int]) -> int | None
             continue
         if line.operation == "reduce_buffers":
             read, to = set(line.operands[6:]), line.operands[6]
-        elif line.operation in _MOVES:
+        elif line.operation in KINDS:
             to, source = line.operands[6], line.operands[8]
             read = {source} | ({to} if "reduce" in line.operation else set())
-            targets |= {value(to)} if not _is_buffer(to) else set()
-            sources |= {value(source)} if not _is_buffer(source) else set()
+            targets |= {value(to)} if not is_buffer(to) else set()
+            sources |= {value(source)} if not is_buffer(source) else set()
         else:
             return None
-        if any(_is_buffer(handle) and handle not in written for handle in read):
+        if any(is_buffer(handle) and handle not in written for handle in read):
             return None
         written |= {to}
         sizes.add(value(line.operands[2]))
     return sizes.pop() if len(sizes) == 1 and not sources & targets else None
-
-
-def _is_buffer(handle: int) -> bool:
-    return handle >> 48 == _BUFFER_SORT

@@ -9,21 +9,24 @@ the tasks up to there are the program, and the verifier says why.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 
-from hccl_interop.cpp.ccu.launches import Block, KernelRun, Keys, Shared, Stopped
-from hccl_interop.cpp.ccu.missions import BIT, START, Origin, RankTasks, StreamNames
+from hccl_interop.cpp.ccu.launches import Block, KernelRun, Keys, Shared, Steps, Stopped
+from hccl_interop.cpp.ccu.missions import (
+    BIT,
+    LOCAL_POST,
+    LOCAL_WAIT,
+    START,
+    Origin,
+    RankTasks,
+    StreamNames,
+)
 from hccl_interop.cpp.ccu.registers import Clock, ThreadOrder
 from hccl_interop.cpp.merge import Meeting
 from hccl_interop.cpp.traces import LAUNCH, RankTrace
-
-Steps: TypeAlias = Iterator[Keys]
-
-_LOCAL_POST, _LOCAL_WAIT = 8, 9
 
 
 @dataclass
@@ -115,9 +118,9 @@ def _thread(
                 yield from _launch(shared, trace, thread, target, index, origin, order)
                 continue
             tasks.rows.append(row)
-            if kind == _LOCAL_POST:
+            if kind == LOCAL_POST:
                 shared.set_bit(("thread", rank, target, index), order.step())
-            elif kind == _LOCAL_WAIT:
+            elif kind == LOCAL_WAIT:
                 yield (("thread", rank, thread, index),)
     except Stopped:
         return

@@ -82,11 +82,11 @@ class RankTasks:
 
     def _local(self, kind: int, stream: int, owner: int, index: int, origin: Origin) -> None:
         self.notifies[owner] = max(self.notifies.get(owner, 0), index + 1)
-        self.rows.append((kind, -1, -1, -1, -1, stream, owner, index, *origin, 0, 0, 0))
+        self.rows.append((kind, -1, -1, -1, -1, stream, owner, index, *origin, 0, 0, 0, 0))
 
     def signal(self, kind: int, stream: int, channel: int, bit: int, origin: Origin) -> None:
         """Post, or wait for, a bit of a channel's notifies; bits are numbered through."""
-        self.rows.append((kind, -1, -1, -1, -1, stream, channel, bit, *origin, 0, 0, 0))
+        self.rows.append((kind, -1, -1, -1, -1, stream, channel, bit, *origin, 0, 0, 0, 0))
 
     def move(
         self,
@@ -97,12 +97,13 @@ class RankTasks:
         source: Extent,
         size: int,
         reduction: tuple[int, int],
+        joined: int,
         origin: Origin,
     ) -> None:
         """Move data on a lane; `reduction` is its data type and op, -1 for none."""
         places = source.part, to.part, lane, channel, -1
         offsets = source.offset, to.offset, size
-        self.rows.append((kind, *reduction, *places, *origin, *offsets))
+        self.rows.append((kind, *reduction, *places, *origin, *offsets, joined))
 
     def columns(self) -> npt.NDArray[np.void]:
         """Return the tasks as the recorder would have written them."""

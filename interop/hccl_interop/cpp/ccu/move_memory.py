@@ -34,6 +34,11 @@ KINDS = {
 }
 
 
+def is_buffer(handle: int) -> bool:
+    """Return True for the register of a buffer."""
+    return handle >> 48 == 4
+
+
 class Refused(Exception):
     """A move that cannot be right: the class of the finding, and its message."""
 

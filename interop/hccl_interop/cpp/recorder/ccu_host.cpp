@@ -37,16 +37,6 @@ std::vector<Description> descriptions;
 uint64_t own_instance = 0;  // of the communicator; 0 until it is asked for
 uint32_t launches = 0;
 
-CcuResult ccu_refused(int result = CCU_E_PARA)
-{
-    return static_cast<CcuResult>(result);
-}
-
-CcuResult no_answer(const char* call)
-{
-    return ccu_refused(refuse("INVALID_ARGUMENT", "%s: there is nowhere to put the answer", call));
-}
-
 Instance* instance_of(const char* call, CcuInsHandle handle)
 {
     if (handle == 0 || handle > instances.size()) {
@@ -63,6 +53,16 @@ Description* description_of(const char* call, HcommCcuResDescHandle handle)
         return nullptr;
     }
     return &descriptions[handle - 1];
+}
+
+CcuKernel* kernel_of(const char* call, CcuKernelHandle handle)
+{
+    uint64_t number = handle - kKernelHandle - 1;
+    if (number >= ccu.kernels.size()) {
+        refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no registered kernel", call, handle);
+        return nullptr;
+    }
+    return &ccu.kernels[number];
 }
 
 uint64_t usual_instance()
@@ -131,7 +131,7 @@ CcuResult run_kernel(const CcuKernel& kernel, const void* function, const void**
     if (result != CCU_SUCCESS && !has_findings()) {
         find_at("CALL_FAILED", stack_at(function), "Kernel %s returned %d%s", kernel.name.c_str(), result, why.c_str());
     }
-    return kernel.is_refused && result == CCU_SUCCESS ? CCU_E_PARA : ccu_refused(result);
+    return kernel.is_refused && result == CCU_SUCCESS ? CCU_E_PARA : static_cast<CcuResult>(result);
 }
 
 CcuResult check_arguments(const CcuKernel& kernel, uint32_t count)
@@ -153,7 +153,7 @@ CcuResult check_arguments(const CcuKernel& kernel, uint32_t count)
 HcclResult give_instance(const char* call, CcuInsHandle* ins, uint32_t* num)
 {
     if (ins == nullptr || num == nullptr) {
-        return static_cast<HcclResult>(no_answer(call));
+        return no_room(call);
     }
     if (own_instance == 0) {
         own_instance = usual_instance();
@@ -165,7 +165,7 @@ HcclResult give_instance(const char* call, CcuInsHandle* ins, uint32_t* num)
 
 CcuResult ccu_not_modelled(const char* call, const char* why)
 {
-    return ccu_refused(refuse("UNSUPPORTED_CALL", "%s is not modelled: %s", call, why));
+    return refuse("UNSUPPORTED_CALL", "%s is not modelled: %s", call, why);
 }
 
 }  // namespace
@@ -199,10 +199,10 @@ HcclResult HcclCommQueryAssignedCcuIns(HcclComm, CcuInsHandle* ins, uint32_t* nu
 CcuResult HcommCcuInsResDescCreate(uint32_t dieId, HcommCcuResDescHandle* desc)
 {
     if (desc == nullptr) {
-        return no_answer(__func__);
+        return no_room(__func__);
     }
     if (dieId >= kDies) {
-        return ccu_refused(refuse("INVALID_ARGUMENT", "%s: die %u; an NPU has dies 0 and 1", __func__, dieId));
+        return refuse("INVALID_ARGUMENT", "%s: die %u; an NPU has dies 0 and 1", __func__, dieId);
     }
     descriptions.push_back({dieId, {}});
     *desc = descriptions.size();
@@ -231,8 +231,8 @@ CcuResult HcommCcuInsResDescSetNum(HcommCcuResDescHandle desc, HcommCcuResType t
         return CCU_E_PARA;
     }
     if (type < 0 || uint32_t(type) >= kResources || num > kMost[type]) {
-        return ccu_refused(refuse("RESOURCE_EXCEEDED", "%s: %u resources of sort %d, of which a die has %u", __func__, num,
-                              int(type), type < 0 || uint32_t(type) >= kResources ? 0 : kMost[type]));
+        return refuse("RESOURCE_EXCEEDED", "%s: %u resources of sort %d, of which a die has %u", __func__, num,
+                      int(type), type < 0 || uint32_t(type) >= kResources ? 0 : kMost[type]);
     }
     found->number[type] = num;
     return CCU_SUCCESS;
@@ -251,7 +251,7 @@ CcuResult HcommCcuInsResDescQueryNum(HcommCcuResDescHandle desc, HcommCcuResType
 CcuResult HcommCcuInsCreate(const HcommCcuResDescHandle* descs, uint32_t count, CcuInsHandle* ins)
 {
     if (ins == nullptr || (descs == nullptr && count > 0)) {
-        return no_answer(__func__);
+        return no_room(__func__);
     }
     Instance made{};
     for (uint32_t i = 0; i < count; ++i) {
@@ -269,7 +269,7 @@ CcuResult HcommCcuInsCreate(const HcommCcuResDescHandle* descs, uint32_t count, 
 CcuResult HcommCcuInsCreateDefault(const uint32_t*, uint32_t, CcuInsHandle* ins)
 {
     if (ins == nullptr) {
-        return no_answer(__func__);
+        return no_room(__func__);
     }
     *ins = usual_instance();
     return CCU_SUCCESS;
@@ -348,12 +348,12 @@ CcuResult HcommCcuEventGetAddr(CcuEventHandle, uint32_t, uint64_t*)
 CcuResult HcommCcuGetMemToken(uint64_t srcVa, uint64_t, uint64_t* tokenInfo)
 {
     if (tokenInfo == nullptr) {
-        return no_answer(__func__);
+        return no_room(__func__);
     }
     const void* address = reinterpret_cast<const void*>(srcVa);
     Place place = place_of(address);
     if (place.part == kNoPart || place.rank != state.rank) {
-        return ccu_refused(refuse("WRONG_ADDRESS", "%s: the memory is %s", __func__, words_of(address).c_str()));
+        return refuse("WRONG_ADDRESS", "%s: the memory is %s", __func__, words_of(address).c_str());
     }
     *tokenInfo = 0x7e00000000000000ULL | place.rank;
     return CCU_SUCCESS;
@@ -389,16 +389,16 @@ CcuResult HcommCcuKernelRegister(CcuInsHandle ins, uint32_t dieId, const char* n
         return CCU_E_PARA;
     }
     if (!instance->is_registering) {
-        return ccu_refused(refuse("INVALID_ARGUMENT", "%s: not between HcommCcuKernelRegisterStart and "
-                                                  "HcommCcuKernelRegisterEnd", __func__));
+        return refuse("INVALID_ARGUMENT",
+                      "%s: not between HcommCcuKernelRegisterStart and HcommCcuKernelRegisterEnd", __func__);
     }
     if (ccu.current != nullptr) {
-        return ccu_refused(refuse("INVALID_ARGUMENT", "%s inside the function of kernel %s", __func__,
-                                  ccu.current->name.c_str()));
+        return refuse("INVALID_ARGUMENT", "%s inside the function of kernel %s", __func__, ccu.current->name.c_str());
     }
     if (kernel == nullptr || handle == nullptr || argNum > 1 || (argNum == 1 && kernelArgs == nullptr)) {
-        return ccu_refused(refuse("INVALID_ARGUMENT", "%s: a kernel has a function, a place for its handle and at most one "
-                                                  "argument; here are %u", __func__, argNum));
+        return refuse("INVALID_ARGUMENT",
+                      "%s: a kernel has a function, a place for its handle and at most one argument; here are %u", __func__,
+                      argNum);
     }
     ccu.kernels.emplace_back();
     CcuKernel& mine = ccu.kernels.back();
@@ -425,38 +425,30 @@ CcuResult HcommCcuKernelRegister(CcuInsHandle ins, uint32_t dieId, const char* n
 
 CcuResult HcommCcuGetTaskArgsNum(CcuKernelHandle kernel, uint32_t* taskArgsNum)
 {
-    uint64_t number = kernel - kKernelHandle - 1;
-    if (number >= ccu.kernels.size() || taskArgsNum == nullptr) {
-        return ccu_refused(refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no registered kernel", __func__, kernel));
+    const CcuKernel* found = kernel_of(__func__, kernel);
+    if (found == nullptr || taskArgsNum == nullptr) {
+        return CCU_E_PARA;
     }
-    *taskArgsNum = uint32_t(ccu.kernels[number].arguments.size());
+    *taskArgsNum = uint32_t(found->arguments.size());
     return CCU_SUCCESS;
 }
 
 CcuResult HcommCcuKernelLaunch(ThreadHandle thread, CcuKernelHandle kernel, const void* taskArgs, uint32_t argNum)
 {
-    uint64_t number = kernel - kKernelHandle - 1;
     if (thread_of(thread) == nullptr) {
-        return ccu_refused(refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no thread that this rank acquired", __func__, thread));
+        return no_thread(__func__, thread);
     }
-    if (number >= ccu.kernels.size()) {
-        return ccu_refused(refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no registered kernel", __func__, kernel));
-    }
-    CcuResult found = check_arguments(ccu.kernels[number], argNum);
+    const CcuKernel* launched = kernel_of(__func__, kernel);
+    CcuResult found = launched == nullptr ? CCU_E_PARA : check_arguments(*launched, argNum);
     if (found != CCU_SUCCESS) {
         return found;
     }
     if (taskArgs == nullptr && argNum > 0) {
-        return ccu_refused(refuse("INVALID_ARGUMENT", "%s: the arguments are null", __func__));
+        return refuse("INVALID_ARGUMENT", "%s: the arguments are null", __func__);
     }
-    Task task{};
-    task.kind = kLaunch;
-    task.thread = int32_t(thread - kThreadHandle);
+    Task task = task_on(thread, kLaunch);
     task.target = int32_t(launches);
-    task.index = int32_t(number);
-    task.dtype = task.reduce = task.src_part = task.dst_part = -1;
-    task.call = int32_t(state.call);
-    task.stack = current_stack();
+    task.index = int32_t(launched - ccu.kernels.data());
     write_task(task);
     std::string text;
     char one[24];

@@ -17,31 +17,21 @@ constexpr uint32_t kMostNotifies = 8192;
 
 char communicator_name[] = "hccl_py";
 
-HcclResult refused(int result)
-{
-    return static_cast<HcclResult>(result);
-}
-
-HcclResult no_room(const char* call)
-{
-    return refused(refuse("INVALID_ARGUMENT", "%s: there is nowhere to put the answer", call));
-}
-
 HcclResult take_threads(const char* call, CommEngine engine, uint32_t count, const uint32_t* notifies,
                         ThreadHandle* threads)
 {
     if (engine == COMM_ENGINE_AIV) {
-        return refused(refuse("UNSUPPORTED_CALL", "%s: threads of the AIV engine are not modelled", call));
+        return refuse("UNSUPPORTED_CALL", "%s: threads of the AIV engine are not modelled", call);
     }
     if (count > 0 && threads == nullptr) {
         return no_room(call);
     }
     if (state.threads.size() + count > kMostThreads) {
-        return refused(refuse("INVALID_ARGUMENT", "%s: %u threads; a rank has at most %u", call, count, kMostThreads));
+        return refuse("INVALID_ARGUMENT", "%s: %u threads; a rank has at most %u", call, count, kMostThreads);
     }
     for (uint32_t i = 0; i < count; ++i) {
         if (notifies[i] > kMostNotifies) {
-            return refused(refuse("INVALID_ARGUMENT", "%s: %u notifies of a thread", call, notifies[i]));
+            return refuse("INVALID_ARGUMENT", "%s: %u notifies of a thread", call, notifies[i]);
         }
         state.engine = engine;
         threads[i] = kThreadHandle + state.threads.size();
@@ -82,25 +72,25 @@ CommMem memory_of_peer(const Channel& channel, const Memory& mine)
 HcclResult acquire(const char* call, CommEngine engine, const HcclChannelDesc& desc, ChannelHandle* handle)
 {
     if (desc.header.magicWord != HCCL_CHANNEL_MAGIC_WORD) {
-        return refused(refuse("INVALID_ARGUMENT", "%s: the description was not made with HcclChannelDescInit", call));
+        return refuse("INVALID_ARGUMENT", "%s: the description was not made with HcclChannelDescInit", call);
     }
     if (desc.remoteRank >= state.options.ranks || desc.remoteRank == state.rank) {
-        return refused(refuse("INVALID_ARGUMENT", "%s: a channel of rank %u to rank %u, of %u ranks", call, state.rank,
-                              desc.remoteRank, state.options.ranks));
+        return refuse("INVALID_ARGUMENT", "%s: a channel of rank %u to rank %u, of %u ranks", call, state.rank,
+                      desc.remoteRank, state.options.ranks);
     }
     if (desc.notifyNum > kMostNotifies) {
-        return refused(refuse("INVALID_ARGUMENT", "%s: %u notifies of a channel", call, desc.notifyNum));
+        return refuse("INVALID_ARGUMENT", "%s: %u notifies of a channel", call, desc.notifyNum);
     }
     Channel channel{desc.remoteRank, 0, 0, desc.notifyNum, {}, true};
     if (!find_link(desc.localEndpoint, desc.remoteRank, channel.network, channel.die)) {
-        return refused(refuse("INVALID_ARGUMENT", "%s: no link of this layer leads from rank %u to rank %u", call,
-                              state.rank, desc.remoteRank));
+        return refuse("INVALID_ARGUMENT", "%s: no link of this layer leads from rank %u to rank %u", call,
+                      state.rank, desc.remoteRank);
     }
     unsigned shown = engine == COMM_ENGINE_CCU ? (1U << kParts) - 1 : 1U << kCcl;  // a token permits all memory
     for (uint32_t i = 0; desc.memHandles != nullptr && i < desc.memHandleNum; ++i) {
         uint64_t number = reinterpret_cast<uint64_t>(desc.memHandles[i]) - 1;
         if (number >= state.memories.size()) {
-            return refused(refuse("UNKNOWN_HANDLE", "%s: memory %u of the channel was never registered", call, i));
+            return refuse("UNKNOWN_HANDLE", "%s: memory %u of the channel was never registered", call, i);
         }
         channel.memories.push_back(uint32_t(number));
         shown |= 1U << place_of(state.memories[number].where.addr).part;
@@ -173,13 +163,13 @@ HcclResult HcclThreadAcquireWithConfig(HcclComm, CommEngine engine, uint32_t thr
                                        const ThreadConfig* config, ThreadHandle* threads)
 {
     if (config == nullptr) {
-        return refused(refuse("INVALID_ARGUMENT", "%s: there is no configuration", __func__));
+        return refuse("INVALID_ARGUMENT", "%s: there is no configuration", __func__);
     }
     std::vector<uint32_t> notifies;
     for (uint32_t i = 0; i < threadNum && i < kMostThreads; ++i) {
         if (config[i].header.magicWord != HCOMM_THREAD_CONFIG_MAGIC_WORD) {
-            return refused(refuse("INVALID_ARGUMENT", "%s: configuration %u was not made with ThreadConfigInit",
-                                  __func__, i));
+            return refuse("INVALID_ARGUMENT", "%s: configuration %u was not made with ThreadConfigInit",
+                          __func__, i);
         }
         notifies.push_back(config[i].notifyNumPerThread);
     }
@@ -208,8 +198,7 @@ HcclResult HcclThreadExportToCommEngine(HcclComm, uint32_t threadNum, const Thre
     }
     for (uint32_t i = 0; i < threadNum; ++i) {
         if (thread_of(threads[i]) == nullptr) {
-            return refused(refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no thread that this rank acquired", __func__,
-                                  threads[i]));
+            return no_thread(__func__, threads[i]);
         }
         exportedThreads[i] = threads[i];
     }
@@ -222,11 +211,11 @@ HcclResult HcclEngineCtxCreate(HcclComm, const char* ctxTag, CommEngine engine, 
         return no_room(__func__);
     }
     if (context_of(key_of(engine, ctxTag)) != nullptr) {
-        return refused(refuse("INVALID_ARGUMENT", "%s: there is a context %s already", __func__, ctxTag));
+        return refuse("INVALID_ARGUMENT", "%s: there is a context %s already", __func__, ctxTag);
     }
     void* address = is_on_device(engine) ? take_device_memory(size) : calloc(1, size);
     if (address == nullptr) {
-        return refused(refuse("INVALID_ARGUMENT", "%s: a context of %lu bytes", __func__, size));
+        return refuse("INVALID_ARGUMENT", "%s: a context of %lu bytes", __func__, size);
     }
     state.contexts.push_back({key_of(engine, ctxTag), address, size});
     *ctx = address;
@@ -253,12 +242,12 @@ HcclResult HcclEngineCtxCopy(HcclComm, CommEngine engine, const char* ctxTag, co
 {
     const Context* found = context_of(key_of(engine, ctxTag));
     if (found == nullptr) {
-        return refused(refuse("UNKNOWN_HANDLE", "%s: there is no context %s of this engine", __func__, ctxTag));
+        return refuse("UNKNOWN_HANDLE", "%s: there is no context %s of this engine", __func__, ctxTag);
     }
     const Context& context = *found;
     if (srcCtx == nullptr || dstCtxOffset > context.size || size > context.size - dstCtxOffset) {
-        return refused(refuse("INVALID_ARGUMENT", "%s: %lu bytes at %lu do not fit context %s of %lu bytes", __func__,
-                              size, dstCtxOffset, ctxTag, context.size));
+        return refuse("INVALID_ARGUMENT", "%s: %lu bytes at %lu do not fit context %s of %lu bytes", __func__,
+                      size, dstCtxOffset, ctxTag, context.size);
     }
     show_device_memory(true);
     memcpy(static_cast<char*>(context.address) + dstCtxOffset, srcCtx, size);
@@ -270,7 +259,7 @@ HcclResult HcclEngineCtxDestroy(HcclComm, const char* ctxTag, CommEngine engine)
 {
     Context* found = context_of(key_of(engine, ctxTag));
     if (found == nullptr) {
-        return refused(refuse("UNKNOWN_HANDLE", "%s: there is no context %s of this engine", __func__, ctxTag));
+        return refuse("UNKNOWN_HANDLE", "%s: there is no context %s of this engine", __func__, ctxTag);
     }
     found->key.clear();
     return HCCL_SUCCESS;
@@ -283,7 +272,7 @@ HcclResult HcclCommMemReg(HcclComm, const char* memTag, const CommMem* mem, Hccl
     }
     Place place = place_of(mem->addr);
     if (place.part == kNoPart || place.rank != state.rank) {
-        return refused(refuse("WRONG_ADDRESS", "%s: memory %s is %s", __func__, memTag, words_of(mem->addr).c_str()));
+        return refuse("WRONG_ADDRESS", "%s: memory %s is %s", __func__, memTag, words_of(mem->addr).c_str());
     }
     state.memories.push_back({memTag ? memTag : "", *mem});
     *memHandle = reinterpret_cast<HcclMemHandle>(state.memories.size());
@@ -301,7 +290,7 @@ HcclResult HcclDevMemAcquire(HcclComm, const char* memTag, uint64_t* size, void*
     if (is_new) {
         void* address = take_device_memory(*size);
         if (address == nullptr) {
-            return refused(refuse("INVALID_ARGUMENT", "%s: memory of %lu bytes", __func__, *size));
+            return refuse("INVALID_ARGUMENT", "%s: memory of %lu bytes", __func__, *size);
         }
         state.contexts.push_back({key, address, *size});
         memory = &state.contexts.back();
@@ -318,7 +307,7 @@ HcclResult HcclChannelAcquire(HcclComm, CommEngine engine, const HcclChannelDesc
                               ChannelHandle* channels)
 {
     if (engine == COMM_ENGINE_AIV) {
-        return refused(refuse("UNSUPPORTED_CALL", "%s: channels of the AIV engine are not modelled", __func__));
+        return refuse("UNSUPPORTED_CALL", "%s: channels of the AIV engine are not modelled", __func__);
     }
     if (channelNum > 0 && (channelDescs == nullptr || channels == nullptr)) {
         return no_room(__func__);
@@ -337,8 +326,7 @@ HcclResult HcclChannelDestroy(HcclComm, const ChannelHandle* channels, uint32_t 
     for (uint32_t i = 0; i < channelNum; ++i) {
         Channel* found = channel_of(channels[i]);
         if (found == nullptr) {
-            return refused(refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no channel that this rank acquired", __func__,
-                                  channels[i]));
+            return no_channel(__func__, channels[i]);
         }
         found->is_open = false;
     }
@@ -349,7 +337,7 @@ HcclResult HcclChannelGetHcclBuffer(HcclComm, ChannelHandle channel, void** buff
 {
     const Channel* found = channel_of(channel);
     if (found == nullptr) {
-        return refused(refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no channel that this rank acquired", __func__, channel));
+        return no_channel(__func__, channel);
     }
     if (buffer == nullptr || size == nullptr) {
         return no_room(__func__);
@@ -364,7 +352,7 @@ HcclResult HcclChannelGetRemoteMems(HcclComm, ChannelHandle channel, uint32_t* m
 {
     const Channel* found = channel_of(channel);
     if (found == nullptr) {
-        return refused(refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no channel that this rank acquired", __func__, channel));
+        return no_channel(__func__, channel);
     }
     if (memNum == nullptr || remoteMems == nullptr || memTags == nullptr) {
         return no_room(__func__);

@@ -15,29 +15,6 @@ uint32_t width_of(int dtype)
     return dtype >= 0 && dtype < 12 ? kWidths[dtype] : 0;
 }
 
-int unknown_thread(const char* call, ThreadHandle thread)
-{
-    return refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no thread that this rank acquired", call, thread);
-}
-
-int unknown_channel(const char* call, ChannelHandle channel)
-{
-    return refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no channel that this rank acquired", call, channel);
-}
-
-Task task_on(ThreadHandle thread, Kind kind)
-{
-    Task task{};
-    task.kind = kind;
-    task.thread = int32_t(thread - kThreadHandle);
-    task.target = -1;
-    task.index = -1;
-    task.dtype = task.reduce = task.src_part = task.dst_part = -1;
-    task.call = int32_t(state.call);
-    task.stack = current_stack();
-    return task;
-}
-
 struct Reduction {
     int dtype = -1;
     int op = -1;
@@ -104,7 +81,7 @@ int move_locally(const char* call, ThreadHandle thread, Kind kind, void* dst, co
                  Reduction how = Reduction())
 {
     if (thread_of(thread) == nullptr) {
-        return unknown_thread(call, thread);
+        return no_thread(call, thread);
     }
     if (size == 0) {
         return 0;
@@ -116,11 +93,11 @@ int move_over(const char* call, ThreadHandle thread, ChannelHandle channel, Kind
               uint64_t size, Reduction how = Reduction())
 {
     if (thread_of(thread) == nullptr) {
-        return unknown_thread(call, thread);
+        return no_thread(call, thread);
     }
     const Channel* found = channel_of(channel);
     if (found == nullptr) {
-        return unknown_channel(call, channel);
+        return no_channel(call, channel);
     }
     if (size == 0) {
         return 0;
@@ -142,11 +119,11 @@ int reduce_over(const char* call, ThreadHandle thread, ChannelHandle channel, Ki
 int notify_over(const char* call, ThreadHandle thread, ChannelHandle channel, Kind kind, uint32_t index)
 {
     if (thread_of(thread) == nullptr) {
-        return unknown_thread(call, thread);
+        return no_thread(call, thread);
     }
     const Channel* found = channel_of(channel);
     if (found == nullptr) {
-        return unknown_channel(call, channel);
+        return no_channel(call, channel);
     }
     if (index >= found->notifies) {
         return refuse("NOTIFY_INDEX_OUT_OF_RANGE", "%s: notify %u of a channel to rank %u that was acquired with %u",
@@ -163,7 +140,7 @@ int notify_locally(const char* call, ThreadHandle thread, ThreadHandle owner, Ki
 {
     for (ThreadHandle one : {thread, owner}) {
         if (thread_of(one) == nullptr) {
-            return unknown_thread(call, one);
+            return no_thread(call, one);
         }
     }
     if (index >= thread_of(owner)->notifies) {
@@ -334,7 +311,7 @@ int32_t HcommChannelNotifyWaitOnThreadWithDefaultTimeout(ThreadHandle thread, Ch
 HcommResult HcommChannelGetNotifyNum(ChannelHandle channel, uint32_t* notifyNum)
 {
     if (channel_of(channel) == nullptr) {
-        return unknown_channel(__func__, channel);
+        return no_channel(__func__, channel);
     }
     if (notifyNum == nullptr) {
         return refuse("INVALID_ARGUMENT", "%s: there is nowhere to put the number", __func__);

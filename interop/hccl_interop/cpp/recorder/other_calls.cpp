@@ -34,7 +34,7 @@ extern "C" {
 // thread: that takes a notify, here as in a check of the order of tasks.
 int32_t HcommThreadJoin(ThreadHandle thread, uint32_t)
 {
-    return thread_of(thread) ? 0 : refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no thread that this rank acquired", __func__, thread);
+    return thread_of(thread) ? 0 : no_thread(__func__, thread);
 }
 
 HcclResult HcclCommGetStatus(const char*, HcclCommStatus* status)

@@ -14,12 +14,12 @@ int unsupported(const char* call, const char* instead)
 
 int check_thread(const char* call, ThreadHandle thread)
 {
-    return thread_of(thread) ? 0 : refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no thread that this rank acquired", call, thread);
+    return thread_of(thread) ? 0 : no_thread(call, thread);
 }
 
 int check_channel(const char* call, ChannelHandle channel)
 {
-    return channel_of(channel) ? 0 : refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no channel that this rank acquired", call, channel);
+    return channel_of(channel) ? 0 : no_channel(call, channel);
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ int32_t HcommThreadResAcquireTimeOut(float)
 HcommResult HcommAicpuTsTaskCacheLookup(const char*, bool* isHit)
 {
     if (isHit == nullptr) {
-        return refuse("INVALID_ARGUMENT", "%s: there is nowhere to put the answer", __func__);
+        return no_room(__func__);
     }
     *isHit = false;
     return 0;

@@ -41,6 +41,19 @@ void write_finding(const char* finding, int stack, const char* format, va_list v
 
 }  // namespace
 
+Task task_on(ThreadHandle thread, Kind kind)
+{
+    Task task{};
+    task.kind = kind;
+    task.thread = int32_t(thread - kThreadHandle);
+    task.target = -1;
+    task.index = -1;
+    task.dtype = task.reduce = task.src_part = task.dst_part = -1;
+    task.call = int32_t(state.call);
+    task.stack = current_stack();
+    return task;
+}
+
 bool has_findings()
 {
     return findings > 0;
@@ -105,13 +118,28 @@ void write_line(const char* format, ...)
     fputc('\n', lines);
 }
 
-int refuse(const char* finding, const char* format, ...)
+Refusal refuse(const char* finding, const char* format, ...)
 {
     va_list values;
     va_start(values, format);
     write_finding(finding, current_stack(), format, values);
     va_end(values);
-    return HCCL_E_PARA;
+    return {};
+}
+
+Refusal no_room(const char* call)
+{
+    return refuse("INVALID_ARGUMENT", "%s: there is nowhere to put the answer", call);
+}
+
+Refusal no_thread(const char* call, ThreadHandle thread)
+{
+    return refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no thread that this rank acquired", call, thread);
+}
+
+Refusal no_channel(const char* call, ChannelHandle channel)
+{
+    return refuse("UNKNOWN_HANDLE", "%s: 0x%lx is no channel that this rank acquired", call, channel);
 }
 
 void find_at(const char* finding, int stack, const char* format, ...)

@@ -81,15 +81,16 @@ bool joins(uint32_t network, uint32_t rank, uint32_t peer)
     return rank != peer && group_of(network, rank) == group_of(network, peer);
 }
 
-HcclResult no_layer(const char* call, uint32_t layer)
+// Refuses a layer that there is not, and an answer that has no place.
+HcclResult check(const char* call, uint32_t layer, std::initializer_list<const void*> places)
 {
-    return static_cast<HcclResult>(
-        refuse("INVALID_ARGUMENT", "%s: there is no layer %u, of %u", call, layer, layers()));
-}
-
-HcclResult nowhere(const char* call)
-{
-    return static_cast<HcclResult>(refuse("INVALID_ARGUMENT", "%s: there is nowhere to put the answer", call));
+    for (const void* place : places) {
+        if (place == nullptr) {
+            return no_room(call);
+        }
+    }
+    return layer < layers() ? HCCL_SUCCESS
+                            : refuse("INVALID_ARGUMENT", "%s: there is no layer %u, of %u", call, layer, layers());
 }
 
 std::vector<uint32_t> ranks_of(uint32_t layer)
@@ -152,7 +153,7 @@ extern "C" {
 HcclResult HcclRankGraphGetLayers(HcclComm, uint32_t** netLayers, uint32_t* netLayerNum)
 {
     if (netLayers == nullptr || netLayerNum == nullptr) {
-        return nowhere(__func__);
+        return no_room(__func__);
     }
     std::vector<uint32_t> found = {0, 1};
     found.resize(layers());
@@ -161,19 +162,15 @@ HcclResult HcclRankGraphGetLayers(HcclComm, uint32_t** netLayers, uint32_t* netL
 
 HcclResult HcclRankGraphGetRanksByLayer(HcclComm, uint32_t netLayer, uint32_t** ranks, uint32_t* rankNum)
 {
-    if (ranks == nullptr || rankNum == nullptr) {
-        return nowhere(__func__);
-    }
-    return netLayer < layers() ? answer(ranks_of(netLayer), ranks, rankNum) : no_layer(__func__, netLayer);
+    HcclResult checked = check(__func__, netLayer, {ranks, rankNum});
+    return checked == HCCL_SUCCESS ? answer(ranks_of(netLayer), ranks, rankNum) : checked;
 }
 
 HcclResult HcclRankGraphGetRankSizeByLayer(HcclComm, uint32_t netLayer, uint32_t* rankNum)
 {
-    if (rankNum == nullptr) {
-        return nowhere(__func__);
-    }
-    if (netLayer >= layers()) {
-        return no_layer(__func__, netLayer);
+    HcclResult checked = check(__func__, netLayer, {rankNum});
+    if (checked != HCCL_SUCCESS) {
+        return checked;
     }
     *rankNum = uint32_t(ranks_of(netLayer).size());
     return HCCL_SUCCESS;
@@ -181,11 +178,9 @@ HcclResult HcclRankGraphGetRankSizeByLayer(HcclComm, uint32_t netLayer, uint32_t
 
 HcclResult HcclRankGraphGetTopoTypeByLayer(HcclComm, uint32_t netLayer, CommTopo* topoType)
 {
-    if (topoType == nullptr) {
-        return nowhere(__func__);
-    }
-    if (netLayer >= layers()) {
-        return no_layer(__func__, netLayer);
+    HcclResult checked = check(__func__, netLayer, {topoType});
+    if (checked != HCCL_SUCCESS) {
+        return checked;
     }
     *topoType = netLayer == 0 ? COMM_TOPO_CUSTOM : COMM_TOPO_CLOS;  // its instances say of what type they are
     return HCCL_SUCCESS;
@@ -194,11 +189,9 @@ HcclResult HcclRankGraphGetTopoTypeByLayer(HcclComm, uint32_t netLayer, CommTopo
 HcclResult HcclRankGraphGetInstSizeListByLayer(HcclComm, uint32_t netLayer, uint32_t** instSizeList,
                                                uint32_t* listSize)
 {
-    if (instSizeList == nullptr || listSize == nullptr) {
-        return nowhere(__func__);
-    }
-    if (netLayer >= layers()) {
-        return no_layer(__func__, netLayer);
+    HcclResult checked = check(__func__, netLayer, {instSizeList, listSize});
+    if (checked != HCCL_SUCCESS) {
+        return checked;
     }
     if (netLayer == 1) {
         return answer({state.options.ranks}, instSizeList, listSize);
@@ -221,7 +214,7 @@ HcclResult HcclRankGraphGetLinks(HcclComm, uint32_t netLayer, uint32_t srcRank, 
                                  uint32_t* linkNum)
 {
     if (links == nullptr || linkNum == nullptr) {
-        return nowhere(__func__);
+        return no_room(__func__);
     }
     *links = nullptr;
     *linkNum = 0;
@@ -252,11 +245,9 @@ HcclResult HcclRankGraphGetLinks(HcclComm, uint32_t netLayer, uint32_t srcRank, 
 
 HcclResult HcclRankGraphGetTopoInstsByLayer(HcclComm, uint32_t netLayer, uint32_t** topoInsts, uint32_t* topoInstNum)
 {
-    if (topoInsts == nullptr || topoInstNum == nullptr) {
-        return nowhere(__func__);
-    }
-    if (netLayer >= layers()) {
-        return no_layer(__func__, netLayer);
+    HcclResult checked = check(__func__, netLayer, {topoInsts, topoInstNum});
+    if (checked != HCCL_SUCCESS) {
+        return checked;
     }
     std::vector<uint32_t> found;
     for (uint32_t instance = 0, network = 0; find_network(netLayer, instance, network); ++instance) {
@@ -268,11 +259,9 @@ HcclResult HcclRankGraphGetTopoInstsByLayer(HcclComm, uint32_t netLayer, uint32_
 HcclResult HcclRankGraphGetTopoType(HcclComm, uint32_t netLayer, uint32_t topoInstId, CommTopo* topoType)
 {
     uint32_t network = 0;
-    if (topoType == nullptr) {
-        return nowhere(__func__);
-    }
-    if (netLayer >= layers()) {
-        return no_layer(__func__, netLayer);
+    HcclResult checked = check(__func__, netLayer, {topoType});
+    if (checked != HCCL_SUCCESS) {
+        return checked;
     }
     if (!find_network(netLayer, topoInstId, network)) {
         return HCCL_E_NOT_FOUND;
@@ -285,11 +274,9 @@ HcclResult HcclRankGraphGetRanksByTopoInst(HcclComm, uint32_t netLayer, uint32_t
                                            uint32_t* rankNum)
 {
     uint32_t network = 0;
-    if (ranks == nullptr || rankNum == nullptr) {
-        return nowhere(__func__);
-    }
-    if (netLayer >= layers()) {
-        return no_layer(__func__, netLayer);
+    HcclResult checked = check(__func__, netLayer, {ranks, rankNum});
+    if (checked != HCCL_SUCCESS) {
+        return checked;
     }
     return find_network(netLayer, topoInstId, network) ? answer(members_of(network), ranks, rankNum)
                                                        : HCCL_E_NOT_FOUND;
@@ -299,11 +286,9 @@ HcclResult HcclRankGraphGetRanksByTopoInst(HcclComm, uint32_t netLayer, uint32_t
 HcclResult HcclRankGraphGetEndpointNum(HcclComm, uint32_t layer, uint32_t topoInstId, uint32_t* num)
 {
     uint32_t network = 0;
-    if (num == nullptr) {
-        return nowhere(__func__);
-    }
-    if (layer >= layers()) {
-        return no_layer(__func__, layer);
+    HcclResult checked = check(__func__, layer, {num});
+    if (checked != HCCL_SUCCESS) {
+        return checked;
     }
     *num = find_network(layer, topoInstId, network) ? 1 + (state.options.network_dies[network] >= kRegular) : 0;
     return HCCL_SUCCESS;
@@ -314,7 +299,7 @@ HcclResult HcclRankGraphGetEndpointDesc(HcclComm comm, uint32_t layer, uint32_t 
 {
     uint32_t number = 0, network = 0;
     if (descNum == nullptr || endpointDesc == nullptr || *descNum == 0) {
-        return nowhere(__func__);
+        return no_room(__func__);
     }
     HcclResult found = HcclRankGraphGetEndpointNum(comm, layer, topoInstId, &number);
     if (found != HCCL_SUCCESS) {
@@ -334,15 +319,15 @@ HcclResult HcclRankGraphGetEndpointInfo(HcclComm, uint32_t, const EndpointDesc* 
                                         EndpointAttr endpointAttr, uint32_t infoLen, void* info)
 {
     if (endpointDesc == nullptr || info == nullptr || infoLen != sizeof(uint32_t)) {
-        return nowhere(__func__);
+        return no_room(__func__);
     }
     uint32_t number = endpointDesc->commAddr.id, network = number >> 24;
     if (network >= state.options.network_layer.size()) {
-        return static_cast<HcclResult>(refuse("INVALID_ARGUMENT", "%s: 0x%x is no endpoint of a link", __func__, number));
+        return refuse("INVALID_ARGUMENT", "%s: 0x%x is no endpoint of a link", __func__, number);
     }
     if (endpointAttr != ENDPOINT_ATTR_BW_COEFF && endpointAttr != ENDPOINT_ATTR_DIE_ID) {
-        return static_cast<HcclResult>(refuse("UNSUPPORTED_CALL", "%s: attribute %d is not modelled", __func__,
-                                              static_cast<int>(endpointAttr)));
+        return refuse("UNSUPPORTED_CALL", "%s: attribute %d is not modelled", __func__,
+                      static_cast<int>(endpointAttr));
     }
     uint32_t found = endpointAttr == ENDPOINT_ATTR_BW_COEFF ? state.options.network_width[network]
                                                             : (number & kDieBit) != 0;
@@ -353,7 +338,7 @@ HcclResult HcclRankGraphGetEndpointInfo(HcclComm, uint32_t, const EndpointDesc* 
 HcclResult HcclGetHeterogMode(HcclComm, HcclHeterogMode* mode)
 {
     if (mode == nullptr) {
-        return nowhere(__func__);
+        return no_room(__func__);
     }
     *mode = HCCL_HETEROG_MODE_HOMOGENEOUS;
     return HCCL_SUCCESS;

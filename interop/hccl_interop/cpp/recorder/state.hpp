@@ -170,14 +170,27 @@ struct Task {
 };
 static_assert(sizeof(Task) == 56, "traces.py reads 56 bytes a task");
 
+Task task_on(ThreadHandle thread, Kind kind);
 bool has_findings();
 void open_output(const std::string& name);
 void close_output();
 void forget_output();  // in a process forked by the author's code, which is not recorded
 void write_task(const Task& task);
 void write_line(const char* format, ...) __attribute__((format(printf, 1, 2)));
-// Writes a finding with the stack of the call, and returns HCCL_E_PARA for the call to return.
-int refuse(const char* finding, const char* format, ...) __attribute__((format(printf, 2, 3)));
+// What a refused call returns: HCCL_E_PARA, or its like among the results of that sort of calls.
+struct Refusal {
+    template <typename Result>
+    operator Result() const
+    {
+        return static_cast<Result>(HCCL_E_PARA);
+    }
+};
+
+// Writes a finding with the stack of the call.
+Refusal refuse(const char* finding, const char* format, ...) __attribute__((format(printf, 2, 3)));
+Refusal no_room(const char* call);
+Refusal no_thread(const char* call, ThreadHandle thread);
+Refusal no_channel(const char* call, ChannelHandle channel);
 void find_at(const char* finding, int stack, const char* format, ...) __attribute__((format(printf, 3, 4)));
 
 // run.cpp
