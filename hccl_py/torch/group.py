@@ -7,6 +7,7 @@ its releases, and both are there.
 from __future__ import annotations
 
 import atexit
+import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
@@ -103,6 +104,12 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         for queue in self._queues.values():
             queue.close()
         self._messages.close()
+        self.member.is_over.set()
+
+    def __del__(self) -> None:
+        """Shut down: torch 2.6 only lets go of the group that destroy_process_group is given."""
+        if not (self.member.is_over.is_set() or sys.is_finalizing()):
+            self.shutdown()
 
     def abort(self) -> None:
         """End all running calls, at all ranks, and release everything."""

@@ -7,11 +7,14 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 import torch.distributed as dist
+
+from hccl_py.torch.group import ProcessGroup
 
 MOVED_ONLY = (torch.float8_e4m3fn, torch.float8_e5m2)
 CYCLES = 50
@@ -252,18 +255,38 @@ def groups_come_and_go(rank: int, size: int) -> None:
             dist.recv(tensor, 0, group=group)
         dist.destroy_process_group(group)
 
-    def held() -> tuple[int, int, int]:
-        gc.collect()
-        with open("/proc/self/maps") as file:
-            mapped = sum("memfd:hccl_py" in line for line in file)
-        return len(os.listdir("/proc/self/fd")), threading.active_count(), mapped
-
     cycle()
     cycle("gloo")
-    before = held()
+    before = _held()
     for _ in range(CYCLES):
         cycle()
-    assert held() == before
+    assert _held() == before
+
+
+def a_group_that_is_let_go(rank: int, size: int) -> None:
+    """It leaves nothing, either, and its calls end: so torch 2.6 destroys a group."""
+    world = dist.group.WORLD
+    assert isinstance(world, ProcessGroup)
+    tensor = torch.ones(1000)
+
+    def cycle() -> None:
+        name = f"let go {tensor[0].item()}"
+        group = ProcessGroup(replace(world.member, name=name, is_over=threading.Event()))
+        group.allreduce([tensor])
+
+    cycle()
+    before = _held()
+    cycle()
+    assert _held() == before
+    assert tensor.tolist() == [size**2] * 1000
+
+
+def _held() -> tuple[int, int, int]:
+    """Return the descriptors, threads and shared mappings of this process."""
+    gc.collect()
+    with open("/proc/self/maps") as file:
+        mapped = sum("memfd:hccl_py" in line for line in file)
+    return len(os.listdir("/proc/self/fd")), threading.active_count(), mapped
 
 
 def functions_of_a_repeated_call(rank: int, size: int) -> dict[str, int]:

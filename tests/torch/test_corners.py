@@ -30,6 +30,7 @@ MOST_FUNCTIONS = 120
         corners.any_source_among_others,
         corners.buffers_of_messages,
         corners.groups_come_and_go,
+        corners.a_group_that_is_let_go,
     ],
     ids=lambda program: program.__name__,
 )

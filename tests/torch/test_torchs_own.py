@@ -1,4 +1,6 @@
-"""torch's own tests of backends: what gloo passes, our backend passes."""
+"""torch's own tests of backends: what gloo passes, our backend passes. And the script that runs
+torch-npu's edition of torch's suites, on a suite of two ranks.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,61 @@ MORE_THAN_GLOO = {
     "test_all_gather_v_cuda",
     "test_all_to_all",
     "test_all_to_all_complex",
+    "test_all_to_all_cuda",
+    "test_all_to_all_cuda_complex",
     "test_all_to_all_full_group",
+    "test_all_to_all_full_group_cuda",
     "test_all_to_all_group",
+    "test_all_to_all_group_cuda",
     "test_reduce_scatter_tensor_cuda",
 }
 """What gloo fails: sizes that differ by rank, and stacked tensors."""
 
 
+SUITE = """
+import unittest
+import torch
+import torch.distributed as dist
+import torch_npu
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from torch_npu.testing.common_distributed import skipIfUnsupportMultiNPU, with_comms
+from torch_npu.testing._internal.common_dtensor import NPUDTensorTestBase
+
+
+class Case(NPUDTensorTestBase):
+    world_size = 2
+
+    @with_comms
+    def test_a_right_sum(self):
+        mesh = init_device_mesh("npu", (2,))
+        rows = distribute_tensor(torch.ones(4, 2).npu(), mesh, [Shard(0)])
+        self.assertEqual(rows.redistribute(placements=[Replicate()]).to_local(), torch.ones(4, 2))
+        self.assertEqual(dist.get_backend(), "BACKEND")
+
+    @with_comms
+    def test_a_wrong_sum(self):
+        self.assertEqual(self.rank, 0)
+
+    @skipIfUnsupportMultiNPU(8)
+    @with_comms
+    def test_on_eight(self):
+        raise NotImplementedError
+
+
+class InOneProcess(unittest.TestCase):
+    def test_nothing(self):
+        raise NotImplementedError
+"""
+
+
 def outcomes(backend: str, *names: str) -> dict[str, str]:
     """Run torch's tests; return each one's outcome, and why it failed."""
-    command = [sys.executable, "-m", "tests.torch.torchs_own", backend, *sorted(names)]
+    return run("torchs_own", backend, *sorted(names))
+
+
+def run(script: str, *arguments: str) -> dict[str, str]:
+    command = [sys.executable, "-m", f"tests.torch.{script}", *arguments]
     done = subprocess.run(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True
     )
@@ -65,3 +112,18 @@ def test_what_gloo_passes() -> None:
     assert len(passed) > 150
     ours = outcomes("hccl_py", *(passed - RESERVED | MORE_THAN_GLOO))
     assert {name: outcome for name, outcome in ours.items() if outcome != "ok"} == {}
+
+
+def test_suites_of_npus_on_cpu_tensors(tmp_path: Path) -> None:
+    suite = tmp_path / "test/distributed/_tensor/test_of_two.py"
+    suite.parent.mkdir(parents=True)
+    suite.write_text(SUITE.replace("BACKEND", "hccl_py"))
+    right, wrong, eight = (
+        f"_tensor/test_of_two.py::Case.test_{name}"
+        for name in ("a_right_sum", "a_wrong_sum", "on_eight")
+    )
+    found = run("npus_own", str(tmp_path), "hccl_py")
+    assert found.keys() == {right, wrong, eight}
+    assert found[right] == "ok"
+    assert found[wrong].startswith("FAIL AssertionError")
+    assert found[eight] == "skip needs 8 devices"

@@ -19,7 +19,6 @@ import sys
 import tempfile
 import unittest
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -44,6 +43,7 @@ torch.cuda.current_stream = lambda *_: None
 from torch.testing._internal.distributed import distributed_test as theirs  # noqa: E402
 
 import hccl_py.torch.group  # noqa: E402, F401  (registers the backend; loaded before the forks)
+from tests.torch.making import making  # noqa: E402
 
 STARTED = "fork"
 ABOUT_NAMES = ("test_Backend_enum_class", "test_get_backend")
@@ -57,16 +57,6 @@ class TorchsOwn(BACKEND_TESTS, CASES):  # type: ignore[misc]
     def setUp(self) -> None:
         super().setUp()
         self._start_processes(torch.multiprocessing.get_context(STARTED).Process)
-
-
-def making(backend: str) -> Callable[..., None]:
-    """Return an init_process_group that makes groups of one backend."""
-    init = dist.init_process_group
-
-    def init_process_group(*arguments: Any, **named: Any) -> None:
-        init(*arguments, **named | {"backend": backend})
-
-    return init_process_group
 
 
 def main() -> None:

@@ -5,7 +5,8 @@ between hosts.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,13 +20,22 @@ from hccl_platform.distributed.bound_script import (
 from hccl_platform.distributed.messages import Messenger
 from hccl_platform.distributed.one_sided import Queue, run_queues
 from hccl_platform.distributed.session import SharedSession
+from hccl_platform.lowering.call import CallIdentity
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.lowering.script import PACKET, script_of
 from hccl_platform.processes.world import CONNECT_S
+from hccl_py.errors import ExecTimeoutError, HcclError, PeerLostError
 from hccl_py.plugins.platforms import Store
 from hccl_py.program.program import Program
 
 _SIZE = struct.Struct("<q")
+
+_GONE_S, _LATE_S = 0.5, 2.0
+"""Seconds that a rank which is missing another leaves to the host of the cause, which sees it and
+says so: after a connection has closed, and after the time-out, which all do not have at once.
+"""
+
+T = TypeVar("T")
 
 
 class MessageSession(SharedSession):
@@ -51,7 +61,6 @@ class MessageSession(SharedSession):
             rank, len(hosts), store, key, ccl_bytes, limit_s, settings, here, connect_s
         )
         self._hosts, self._messenger = tuple(hosts), messenger
-        messenger.held_up = self._wakeups.held_up
 
     def close(self) -> None:
         super().close()
@@ -69,6 +78,33 @@ class MessageSession(SharedSession):
             if queue:
                 explain = part.explain_level(level)
                 run_queues([queue], self._counts, 0, words, self._wakeups, explain)
+
+    def _call(
+        self, call: CallIdentity, work: Callable[[], T], check: Callable[[], None] | None = None
+    ) -> T:
+        return super()._call(call, lambda: self._settled(work), check)
+
+    def _settled(self, work: Callable[[], T]) -> T:
+        """Do the work; where another rank ends it, raise that rank's error: what this host shows,
+        else what a rank elsewhere has published, else what this rank has met itself.
+        """
+        try:
+            return work()
+        except PeerLostError as lost:
+            raise self._seen() or self._messenger.published(_GONE_S) or lost from None
+        except ExecTimeoutError as late:
+            raise self._held_up(late) or self._messenger.published(_LATE_S) or late from None
+
+    def _seen(self) -> HcclError | None:
+        try:
+            self._wakeups.look()
+        except HcclError as error:
+            return error
+        return None
+
+    def _held_up(self, late: ExecTimeoutError) -> ExecTimeoutError | None:
+        found = self._wakeups.held_up(late.message)
+        return late if found and late.hint == found.hint else found
 
     def _fail(self, error: BaseException) -> None:
         super()._fail(error)

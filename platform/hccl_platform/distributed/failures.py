@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import TypeVar
 
 from hccl_py import errors
 from hccl_py.errors import ExecTimeoutError, HcclError, PeerLostError
 from hccl_py.plugins.platforms import Store
 
+T = TypeVar("T")
+
 MOST_BYTES = 4000
 """Longest text of a reason, in bytes."""
 
-_LOOK_S = 0.5
-"""Seconds that a rank whose connection has closed leaves to the rank that failed."""
+ANSWER_S = 1.0
+"""Seconds in which a store answers, unless the process that serves it is stopped."""
+_LOOK_S = 0.01
 _ITS_OUTPUT = "Its own output says more."
 
 
@@ -35,27 +42,75 @@ def from_text(text: bytes) -> HcclError:
 
 
 class Failures:
-    """The reason in the job's store, left by the first rank of a group that failed."""
+    """The reason in the job's store, left by the ranks of a group that have failed.
+
+    The process that serves the store may be the one that is stopped, and then a request never ends:
+    requests are made in a thread, and none after one that has not ended in time.
+    """
 
     def __init__(self, store: Store, key: str, rank: int) -> None:
         self._store, self._rank = store, rank
         self._key = f"{key}/failed"
+        self._hangs = False
 
     def publish(self, error: BaseException) -> None:
-        """Leave the reason why this rank has failed."""
-        with suppress(HcclError):  # the store may have gone with its process
+        """Leave the reason why this rank has failed, and a mark that it knows one."""
+
+        def leave() -> None:
             self._store.set(self._key, as_text(error, self._rank))
+            self._store.set(f"{self._key}/{self._rank}", b"")
+
+        self._request(leave, 0)
 
     def published(self, seconds: float) -> HcclError | None:
-        """Return the reason that a rank has left, or leaves within so many seconds; else None."""
-        with suppress(ExecTimeoutError, PeerLostError):
-            return from_text(self._store.get(self._key, seconds))
-        return None
-
-    def reason(self, rank: int, seen: str) -> HcclError:
-        """Return the error of a connection to a rank that has ended: the published reason, else a
-        PeerLostError with the text `seen`.
+        """Return the reason that a rank has left, or leaves within so many seconds, or that the
+        store does not answer; else None.
         """
-        return self.published(_LOOK_S) or PeerLostError(
-            f"Rank {rank} has gone: {seen}", "Its own output says why. Start the job anew."
-        )
+        text = self._request(lambda: self._left(self._key, time.monotonic() + seconds), seconds)
+        if self._hangs:
+            return _UNANSWERED
+        return from_text(text) if text else None
+
+    def wait_for(self, ranks: Iterable[int], seconds: float) -> None:
+        """Wait for these ranks to know a reason: the store may go with this process."""
+        end = time.monotonic() + seconds
+
+        def wait() -> None:
+            for rank in ranks:
+                self._left(f"{self._key}/{rank}", end)
+
+        self._request(wait, seconds)
+
+    def _left(self, key: str, end: float) -> bytes | None:
+        """Return a rank's text under a key, None if it is not there by the end. A rank that ends
+        meanwhile cuts a wait of the store short, and does not matter.
+        """
+        while True:
+            rest = end - time.monotonic()
+            with suppress(HcclError):
+                return self._store.get(key, max(rest, _LOOK_S))
+            if rest < 0:
+                return None
+            time.sleep(_LOOK_S)
+
+    def _request(self, ask: Callable[[], T], seconds: float) -> T | None:
+        """Return the answer to a request of so many seconds; None if it fails, or never ends."""
+        found: list[T] = []
+
+        def work() -> None:
+            with suppress(HcclError):  # no reason, or the store has gone with its process
+                found.append(ask())
+
+        if not self._hangs:
+            thread = threading.Thread(target=work, daemon=True)
+            thread.start()
+            thread.join(seconds + ANSWER_S)
+            self._hangs = thread.is_alive()
+        return found[0] if found else None
+
+
+_UNANSWERED = ExecTimeoutError(
+    "The job's store does not answer: the process that serves it, rank 0's or torchrun's, is "
+    "stopped, or gets too little of a processor.",
+    "Let that process go on with `kill -CONT`, or start the job anew.",
+)

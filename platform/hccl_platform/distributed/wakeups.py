@@ -167,6 +167,16 @@ class Wakeups:
         found = held_up(self.number, self.headers, self._processes)
         return found and ExecTimeoutError(f"{found.cause} {waits}", found.hint)
 
+    def look(self) -> None:
+        """Raise the error that this host shows now: a rank has failed, ended, or calls something
+        else.
+        """
+        ready = (descriptor for descriptor, _ in self._poll.poll(0))
+        self._ended.update(self._processes[d] for d in ready if d in self._processes)
+        self._check_failed()
+        self.check_calls()
+        self._check_ended()
+
     def fail(self, error: BaseException) -> None:
         """Publish to all ranks that this one has failed, unless another has before."""
         self.resume()

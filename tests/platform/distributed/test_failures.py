@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -20,6 +21,7 @@ import numpy as np
 import pytest
 
 from hccl_platform.distributed import DistributedPlatform
+from hccl_platform.distributed.failures import Failures
 from hccl_platform.distributed.session import SharedSession
 from hccl_platform.distributed.shared_memory import Regions, map_file
 from hccl_platform.processes.world import World
@@ -31,6 +33,7 @@ from hccl_py.errors import (
     MismatchError,
     NotSupportedError,
     ParameterError,
+    PeerLostError,
 )
 from hccl_py.program.instruction import Batch
 from hccl_py.program.program import Program
@@ -39,7 +42,7 @@ from tests.platform.processes.children import Ended, FileStore, children
 from tests.recording import op_of, recorded, without
 
 RANKS = 4
-SOON_S, DIFFER_S = 2.0, 1.0
+SOON_S, DIFFER_S, PATIENT_S = 2.0, 1.0, 60.0
 
 MESH = Run.of(recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce", 1000), RANKS))
 SHORT = Run.of(recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce", 999), RANKS))
@@ -480,3 +483,51 @@ def test_what_cannot_be_gathered_or_shadowed(tmp_path: Path) -> None:
     for found in together(body, tmp_path).values():
         assert found.error == "NotSupportedError"
         assert "input and output begin at different addresses" in found.message
+
+
+class Kept:
+    """A store of one process. It hangs while `answers` is cleared, and says as often as `cut` tells
+    that a process has ended, in place of a wait.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, bytes] = {}
+        self.answers, self.cut = threading.Event(), 0
+        self.answers.set()
+
+    def set(self, key: str, value: bytes) -> None:
+        self.answers.wait()
+        self.values[key] = value
+
+    def get(self, key: str, timeout_s: float) -> bytes:
+        self.answers.wait()
+        if self.cut:
+            self.cut -= 1
+            raise PeerLostError("Rank 5's process has ended")
+        if key not in self.values:
+            raise ExecTimeoutError(key)
+        return self.values[key]
+
+
+def test_a_reason_is_found_though_processes_end_meanwhile() -> None:
+    store = Kept()
+    Failures(store, "group", 1).publish(PeerLostError("Rank 3's process has ended"))
+    store.cut = 3
+    found = Failures(store, "group", 2).published(PATIENT_S)
+    assert found is not None
+    assert found.message == "Rank 3's process has ended"
+    Failures(store, "group", 1).wait_for([1], PATIENT_S)  # is over at once: rank 1 knows
+    assert Failures(store, "other", 2).published(0.0) is None
+
+
+def test_a_store_that_hangs_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hccl_platform.distributed.failures.ANSWER_S", 0.01)
+    store = Kept()
+    store.answers.clear()
+    failures = Failures(store, "group", 1)
+    failures.publish(PeerLostError("Rank 3's process has ended"))
+    monkeypatch.setattr("hccl_platform.distributed.failures.ANSWER_S", PATIENT_S)
+    found = failures.published(PATIENT_S)
+    store.answers.set()
+    assert isinstance(found, ExecTimeoutError)
+    assert found.message.startswith("The job's store does not answer")

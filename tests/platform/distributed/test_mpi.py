@@ -132,15 +132,18 @@ def test_a_wait_takes_no_longer_than_allowed(world: Any, limit_s: float | None, 
         return
     with pytest.raises(ExecTimeoutError, match=r"Rank 1 has waited for .* from rank 2 for 10 s"):
         made.wait([(0, Work(3)), (2, Work(2000))])
-    made.held_up = lambda waits: ExecTimeoutError(f"Rank 0 is stopped. {waits}")
-    with pytest.raises(ExecTimeoutError, match=r"Rank 0 is stopped\. Rank 1 has waited"):
-        made.wait([(2, Work(2000))])
 
 
 def test_the_error_of_another_rank_ends_a_wait(world: Any) -> None:
     world.mpi.reason = as_text(ParameterError("no such count"), 2)
+    made = messenger(world)
     with pytest.raises(ParameterError, match=r"^no such count"):
-        messenger(world).wait([(0, Work(2000))])
+        made.wait([(0, Work(2000))])
+    world.mpi.reason = b""
+    assert type(made.published(0.0)) is ParameterError
+    before = world.clock.now
+    assert messenger(world).published(3.0) is None
+    assert world.clock.now == before + 3
 
 
 def test_a_session_that_has_failed_is_not_freed(world: Any) -> None:

@@ -6,25 +6,19 @@ mpi     over the cluster's network, as MPI is set up for it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.processes.world import World
-from hccl_py.errors import ExecTimeoutError, NotSupportedError
+from hccl_py.errors import HcclError, NotSupportedError
 from hccl_py.plugins.platforms import Group
 
 __all__ = ["Messenger", "needs_mpi", "open_messenger"]
 
 
 class Messenger(Protocol):
-    """Sends and receives the messages of one session. Arrays stay unchanged until waited for.
-
-    `held_up` is asked before a message is called late: it returns the error where ranks of this
-    host hold up the call, else None.
-    """
-
-    held_up: Callable[[str], ExecTimeoutError | None]
+    """Sends and receives the messages of one session. Arrays stay unchanged until waited for."""
 
     def isend(self, rank: int, data: Bytes) -> Any:
         """Begin to send to a rank; PeerLostError if it has ended."""
@@ -38,6 +32,9 @@ class Messenger(Protocol):
         """Wait until these sends and receives, each given with its peer, are over. ExecTimeoutError
         after the session's limit; PeerLostError, or a rank's own error, if the rank has ended.
         """
+
+    def published(self, seconds: float) -> HcclError | None:
+        """Return an error that another rank has published, or does within so many seconds."""
 
     def fail(self, error: BaseException) -> None:
         """Publish the error that ends this rank's messages to all others, and close."""

@@ -8,21 +8,21 @@ told at once; a rank that fails closes all of its own, and leaves the reason in 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from hccl_platform.distributed.failures import Failures
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.processes.world import World, missing_library
-from hccl_py.errors import ExecTimeoutError
+from hccl_py.errors import ExecTimeoutError, HcclError, PeerLostError
 from hccl_py.plugins.platforms import Group
 
 _FOREVER_S = 10.0**8
 _TAG = 0
-_AFTER_S = 0.3
-"""Seconds that a rank leaves to others, once a message has not come in time: ranks on the host of a
-rank that holds up the call see it, and say so.
+_FAREWELL_S, _LATE_FAREWELL_S = 0.5, 2.0
+"""Longest that a rank waits for the others to know why it has failed, if the job's store may end
+with its process: after a time-out longer, as the others' waits began later.
 """
 
 
@@ -40,7 +40,8 @@ class GlooMessenger:
         self._limit_s = _FOREVER_S if limit_s is None else limit_s
         self._failures = Failures(world.store, key, self._rank)
         self._tensor = from_numpy
-        self.held_up: Callable[[str], ExecTimeoutError | None] = unseen
+        self._others = [r for r in range(len(group.world_ranks)) if r != self._rank]
+        self._serves = world.rank == 0
         self._group: Any = dist.ProcessGroupGloo(
             _store_for_torch(dist, world, f"{key}/gloo"),
             self._rank,
@@ -54,13 +55,13 @@ class GlooMessenger:
         try:
             return self._group.send([self._tensor(data)], rank, _TAG)
         except RuntimeError as error:
-            raise self._lost(rank, error) from None
+            raise _lost(rank, error) from None
 
     def irecv(self, rank: int, into: Bytes) -> Any:
         try:
             return self._group.recv([self._tensor(into)], rank, _TAG)
         except RuntimeError as error:
-            raise self._lost(rank, error) from None
+            raise _lost(rank, error) from None
 
     def wait(self, works: Sequence[tuple[int, Any]]) -> None:
         end = time.monotonic() + self._limit_s
@@ -69,27 +70,28 @@ class GlooMessenger:
                 work.wait(timedelta(seconds=max(end - time.monotonic(), 0.001)))
             except RuntimeError as error:
                 if "Timed out" in str(error):
-                    raise self._late(rank) from None
-                raise self._lost(rank, error) from None
+                    raise late(self._rank, rank, self._limit_s) from None
+                raise _lost(rank, error) from None
+
+    def published(self, seconds: float) -> HcclError | None:
+        return self._failures.published(seconds)
 
     def fail(self, error: BaseException) -> None:
         self._failures.publish(error)
         self.close()
+        if self._serves:
+            late = isinstance(error, ExecTimeoutError)
+            self._failures.wait_for(self._others, _LATE_FAREWELL_S if late else _FAREWELL_S)
 
     def close(self) -> None:
         self._group = None
 
-    def _late(self, rank: int) -> Exception:
-        error = late(self._rank, rank, self._limit_s)
-        return self.held_up(error.message) or self._failures.published(_AFTER_S) or error
 
-    def _lost(self, rank: int, error: RuntimeError) -> Exception:
-        return self._failures.reason(rank, str(error).splitlines()[0])
-
-
-def unseen(waits: str) -> ExecTimeoutError | None:
-    """Return None: a messenger of its own sees no ranks that hold up a call."""
-    return None
+def _lost(rank: int, error: RuntimeError) -> PeerLostError:
+    seen = str(error).partition("\n")[0]
+    return PeerLostError(
+        f"Rank {rank} has gone: {seen}", "Its own output says why. Start the job anew."
+    )
 
 
 def late(own: int, rank: int, limit_s: float) -> ExecTimeoutError:

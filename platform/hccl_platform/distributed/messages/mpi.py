@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 from zlib import crc32
 
 from hccl_platform.distributed.failures import MOST_BYTES, as_text, from_text
-from hccl_platform.distributed.messages.gloo import late, unseen
+from hccl_platform.distributed.messages.gloo import late
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.processes.world import World
-from hccl_py.errors import ExecTimeoutError
+from hccl_py.errors import HcclError
 from hccl_py.plugins.platforms import Group
 
 _DATA, _FAILED = 0, 1
@@ -35,7 +35,7 @@ class MpiMessenger:
 
         members = world.mpi.Get_group().Incl(list(group.world_ranks))
         self._limit_s, self._has_failed = limit_s, False
-        self.held_up: Callable[[str], ExecTimeoutError | None] = unseen
+        self._failure: HcclError | None = None
         self._all: Any = MPI.Request.Testall
         self._byte, self._status = MPI.BYTE, MPI.Status
         self._communicator = world.mpi.Create_group(members, tag=crc32(key.encode()) >> 17)
@@ -55,11 +55,24 @@ class MpiMessenger:
                 os.sched_yield()
                 continue
             time.sleep(_SLEEP_S)
-            self._check_failed()
+            if failure := self.published(0):
+                raise failure
             if self._limit_s is not None and time.monotonic() - since > self._limit_s:
                 open_ranks = [rank for rank, work in works if not work.Test()]
-                error = late(self._rank, next(iter(open_ranks), self._rank), self._limit_s)
-                raise self.held_up(error.message) or error
+                raise late(self._rank, next(iter(open_ranks), self._rank), self._limit_s)
+
+    def published(self, seconds: float) -> HcclError | None:
+        end = time.monotonic() + seconds
+        while self._failure is None:
+            if self._communicator.Iprobe(tag=_FAILED):
+                text, status = bytearray(MOST_BYTES), self._status()
+                self._communicator.Recv([text, self._byte], tag=_FAILED, status=status)
+                self._failure = from_text(bytes(text[: status.Get_count()]))
+            elif time.monotonic() >= end:
+                break
+            else:
+                time.sleep(_SLEEP_S)
+        return self._failure
 
     def fail(self, error: BaseException) -> None:
         self._has_failed = True  # Free waits for the others, which may never call it
@@ -72,9 +85,3 @@ class MpiMessenger:
     def close(self) -> None:
         if self._communicator and not self._has_failed:
             self._communicator.Free()
-
-    def _check_failed(self) -> None:
-        if self._communicator.Iprobe(tag=_FAILED):
-            text, status = bytearray(MOST_BYTES), self._status()
-            self._communicator.Recv([text, self._byte], tag=_FAILED, status=status)
-            raise from_text(bytes(text[: status.Get_count()]))
