@@ -39,7 +39,7 @@ SOURCES = {
     "interop": ROOT / "interop",
 }
 
-LEFT_OUT = ("hccl_py/trace/page", "hccl_py/scaffold", "hccl_py/cli/new.py")
+LEFT_OUT = ("hccl_py/trace/page", "hccl_py/scaffold")
 """Texts that are no messages: a page with words of its own, and projects to start from."""
 
 MORE: dict[str, tuple[Text, ...]] = {
@@ -54,6 +54,11 @@ MORE: dict[str, tuple[Text, ...]] = {
     ),
     "clocks": ("α is an engineering choice: 10 µs",),
     "topology": ("{servers} server x {devices} devices", "{servers} servers x {devices} device"),
+    "program": (*("copy {memory} to {target}", "rank {rank}'s {memory}", "no phase"),),
+    "executors": (
+        *("copies of other sizes", "fewer copies here", "more copies here"),
+        *("other buffers", "other copies or buffers"),
+    ),
     "verifier": (
         ("{count} error", "{count} errors"),
         ("{count} warning", "{count} warnings"),
@@ -61,7 +66,9 @@ MORE: dict[str, tuple[Text, ...]] = {
     ),
     "trace": (
         *("!{number} error: {name}", "!{number} warning: {name}"),
-        *("busy", "waits", "idle", "finding", "transfer", "copy", "stuck"),
+        *("busy", "waits", "idle", "finding", "transfer", "copy", "stuck", "compute"),
+        *("start", "never", "notifies", "transports", "device", "server"),
+        (": {number} task: {kinds}", ": {number} tasks: {kinds}"),
         *(kind + " {us} us" for kind in ("copy", "transfer", "compute")),
     ),
     "cli": (
@@ -96,7 +103,17 @@ MORE: dict[str, tuple[Text, ...]] = {
 }
 """Messages by room that no text of the sources is: words of enumerations, and those of typer."""
 
-NO_SHOWS = {"compile", "fullmatch", "match", "sub", "search", "findall", "finditer", "TypeVar"}
+NO_SHOWS = {
+    "compile",
+    "filterwarnings",
+    "fullmatch",
+    "match",
+    "sub",
+    "search",
+    "findall",
+    "finditer",
+    "TypeVar",
+}
 DEFECTS = {
     "AssertionError",
     "AttributeError",
@@ -138,7 +155,8 @@ class Messages(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Take the help of a command, paragraph by paragraph."""
-        if node.name == "command":
+        decorators = {getattr(decorator, "id", "") for decorator in node.decorator_list}
+        if node.name == "command" or "grouped" in decorators:
             for part in filter(None, (ast.get_docstring(node) or "").split("\n\n")):
                 self.found[escaped(" ".join(part.split()))] = None
         self.generic_visit(node)
@@ -194,6 +212,8 @@ class Messages(ast.NodeVisitor):
         if name in HEADINGS:
             for argument in node.args if name in TABLES else node.args[:1]:
                 self.take_headings(argument)
+        if name == "Binding" and len(node.args) > 2:
+            self.take_headings(node.args[2])
         for keyword in node.keywords:
             if keyword.arg in ("noun", "parts", "left"):
                 self.take_headings(keyword.value)

@@ -14,6 +14,7 @@ from hccl_py.cli.output import Screen, counted, facts, print_json, table
 from hccl_py.cli.request import Request, describe_op
 from hccl_py.cli.simulations import FailedSize, Simulated
 from hccl_py.jobs import JobProgram, draw_overlap, overlap
+from hccl_py.language import translated
 from hccl_py.simulator.summary import MOST, Summary
 from hccl_py.trace.units import format_share, format_size
 
@@ -294,7 +295,7 @@ def _report(summary: Summary, shorter: TimeAccuracy) -> Iterator[tuple[str, list
         lines.append(f"{shorter.time(rest)} {len(phases) - MOST} others")
     yield "by phase", lines
     first = summary.first_tasks(MOST)
-    yield "its first tasks", [f"{b:.2f}-{e:.2f}  {task}" for b, e, task in first]
+    yield "its first tasks", [f"{b:.2f}-{e:.2f}  {translated(task)}" for b, e, task in first]
 
 
 _RANKS = {"busiest": "busiest rank", "median": "median rank", "idlest": "least busy"}
