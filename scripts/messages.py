@@ -52,6 +52,7 @@ MORE: dict[str, tuple[Text, ...]] = {
         *("bytes", "devices", "servers", "superpods", "mode"),
         "{name} needs {fact}, it is {actual}",
     ),
+    "tuning": ("others",),
     "clocks": ("α is an engineering choice: 10 µs",),
     "topology": ("{servers} server x {devices} devices", "{servers} servers x {devices} device"),
     "program": (*("copy {memory} to {target}", "rank {rank}'s {memory}", "no phase"),),
