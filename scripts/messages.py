@@ -105,15 +105,8 @@ MORE: dict[str, tuple[Text, ...]] = {
 """Messages by room that no text of the sources is: words of enumerations, and those of typer."""
 
 NO_SHOWS = {
-    "compile",
+    *("compile", "fullmatch", "match", "sub", "search", "findall", "finditer", "TypeVar"),
     "filterwarnings",
-    "fullmatch",
-    "match",
-    "sub",
-    "search",
-    "findall",
-    "finditer",
-    "TypeVar",
 }
 DEFECTS = {
     "AssertionError",

@@ -74,17 +74,6 @@ _WORD = re.compile(
 _KEPT = {
     *("us", "ms", "s", "x", "rank", "notify", "root", "scratch", "main", "sub", "read", "write"),
     *("reduce", "gather", "scatter", "all-gather", "reduce-scatter", "broadcast", "barrier"),
-    *(
-        "mesh",
-        "ring",
-        "contended",
-        "uncontended",
-        "post",
-        "wait",
-        "Ack",
-        "pipeline",
-        "pairwise",
-        "torch",
-    ),
-    *("true", "false", "strict", "deterministic", "inline"),
+    *("mesh", "ring", "contended", "uncontended", "post", "wait", "Ack", "pipeline", "pairwise"),
+    *("torch", "true", "false", "strict", "deterministic", "inline"),
 }
