@@ -127,7 +127,8 @@ class Links:
 
     def _check_lost(self, program: Program, one: str, other: str) -> None:
         """Raise LostLinkError if anything goes over a link that is lost."""
-        lost = _SlowLinks.of(Stragglers(links=((one, other, LOST),)), self.network)
+        asked = Stragglers(links=((one, other, LOST),))
+        lost = _SlowLinks.of(asked, self.network)
         size, posts, transports = carried(program), posted(program), program.transports
         ends = np.flatnonzero(size + posts)
         if not len(ends):
@@ -141,7 +142,7 @@ class Links:
             what = f"{over} bytes" if over else f"{signals} posts"
             raise LostLinkError(
                 f"Link {one}-{other} is lost: the call has no end, since {what} go over it.",
-                f"`compare --slow link={one}-{other}:lost` times the executors that do without it.",
+                f"`compare --slow {asked.options()[0]}` times the executors that do without it.",
                 what=what,
                 size=over,
             )
