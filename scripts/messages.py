@@ -47,6 +47,10 @@ MORE: dict[str, tuple[Text, ...]] = {
         ("{count} " + noun, "{count} " + noun + "s")
         for noun in ("core", "device", "element", "iteration", "server", "step", "superpod")
     ),
+    "documents": (
+        *("No such file or directory", "Permission denied", "Is a directory", "Not a directory"),
+        *("No space left on device", "Read-only file system"),
+    ),
     "selection": (
         *(f"is {than} {{value}}" for than in ("more than", "at most", "at least", "less than")),
         *("bytes", "devices", "servers", "superpods", "mode"),
@@ -68,7 +72,7 @@ MORE: dict[str, tuple[Text, ...]] = {
     "trace": (
         *("!{number} error: {name}", "!{number} warning: {name}"),
         *("busy", "waits", "idle", "finding", "transfer", "copy", "stuck", "compute"),
-        *("start", "never", "notifies", "transports", "device", "server"),
+        *("start", "never", "notifies", "transports", "device", "server", "after", "before"),
         (": {number} task: {kinds}", ": {number} tasks: {kinds}"),
         *(kind + " {us} us" for kind in ("copy", "transfer", "compute")),
     ),

@@ -289,7 +289,7 @@ def _report(summary: Summary, shorter: TimeAccuracy) -> Iterator[tuple[str, list
     shares = [f"{shorter.time(us)} ({us / total:.1%}) {_PARTS[name]}" for name, us in parts if us]
     yield "critical path", [counted(len(path.rows), "task"), *shares]
     phases = [(name, us) for name, us in summary.phases().items() if us]
-    lines = [f"{shorter.time(us)} {name or 'no phase'}" for name, us in phases[:MOST]]
+    lines = [f"{shorter.time(us)} {name or translated('no phase')}" for name, us in phases[:MOST]]
     if len(phases) > MOST:
         rest = sum(us for _, us in phases[MOST:])
         lines.append(f"{shorter.time(rest)} {len(phases) - MOST} others")

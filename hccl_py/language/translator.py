@@ -102,6 +102,8 @@ class Message(NamedTuple):
         behind = [_PLURAL.sub("", literal) for literal in self.texts[1:]]
         if any(map(_is_glued, self.texts, found)) or any(map(_is_glued, found, behind)):
             return None
+        if any("  " in value.strip() for value in found):
+            return None  # columns of a table
         return None if self.is_counted and not _NUMBER.fullmatch(found[0]) else found
 
     def filled(self, values: list[str]) -> str:

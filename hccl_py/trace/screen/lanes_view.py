@@ -127,7 +127,8 @@ class LanesView(ScrollView, can_focus=True):
     def _heading(self, group: int) -> list[Run]:
         browser = self.browser
         ranks, drawn = browser.groups[group], browser.drawn[group]
-        name = translated(format_runs(ranks, 2) + (f" as {drawn}" if len(ranks) > 1 else ""))
+        name = translated(format_runs(ranks, 2))
+        name += translated(f" as {drawn}") if len(ranks) > 1 else ""
         folded = "+" if group in browser.folded else "-"
         return [(_fitted(f"{folded} {name}"), "bold"), (self._phase_line(drawn), "italic")]
 
