@@ -39,7 +39,7 @@ SOURCES = {
     "interop": ROOT / "interop",
 }
 
-LEFT_OUT = ("hccl_py/trace/page", "hccl_py/scaffold")
+LEFT_OUT = ("hccl_py/trace/page",)
 """Texts that are no messages: a page with words of its own, and projects to start from."""
 
 MORE: dict[str, tuple[Text, ...]] = {
@@ -58,7 +58,10 @@ MORE: dict[str, tuple[Text, ...]] = {
     ),
     "tuning": ("others",),
     "clocks": ("α is an engineering choice: 10 µs",),
-    "topology": ("{servers} server x {devices} devices", "{servers} servers x {devices} device"),
+    "topology": (
+        *("{count} switches", "{count} switches and ports"),
+        *("{servers} server x {devices} devices", "{servers} servers x {devices} device"),
+    ),
     "program": (*("copy {memory} to {target}", "rank {rank}'s {memory}", "no phase"),),
     "executors": (
         *("copies of other sizes", "fewer copies here", "more copies here"),
@@ -72,7 +75,7 @@ MORE: dict[str, tuple[Text, ...]] = {
     "trace": (
         *("!{number} error: {name}", "!{number} warning: {name}"),
         *("busy", "waits", "idle", "finding", "transfer", "copy", "stuck", "compute"),
-        *("start", "never", "notifies", "transports", "device", "server", "after", "before"),
+        *("start", "never", "notifies", "transports", "after", "before"),
         (": {number} task: {kinds}", ": {number} tasks: {kinds}"),
         *(kind + " {us} us" for kind in ("copy", "transfer", "compute")),
     ),
@@ -107,6 +110,9 @@ MORE: dict[str, tuple[Text, ...]] = {
     ),
 }
 """Messages by room that no text of the sources is: words of enumerations, and those of typer."""
+
+NODES = ("device", "server")
+"""What `{who}` stands for in sentences about steps; alone these words are names."""
 
 NO_SHOWS = {
     *("compile", "fullmatch", "match", "sub", "search", "findall", "finditer", "TypeVar"),
@@ -232,6 +238,8 @@ class Messages(ast.NodeVisitor):
                     self.found[escaped(reason)] = None
             else:
                 self.take(node)
+                for noun in NODES if "{who}" in node.value else ():
+                    self.found[node.value.replace("{who}", noun)] = None
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         """Take a text with values, and the texts in these."""
