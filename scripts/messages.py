@@ -62,7 +62,11 @@ MORE: dict[str, tuple[Text, ...]] = {
         *("{count} switches", "{count} switches and ports"),
         *("{servers} server x {devices} devices", "{servers} servers x {devices} device"),
     ),
-    "program": (*("copy {memory} to {target}", "rank {rank}'s {memory}", "no phase"),),
+    "program": (
+        *(f"{{task}} {verb}s {{memory}} to {{target}}" for verb in ("read", "write")),
+        *("{task} copies {memory} to {target}", "{task} reduces {memory} into {target}"),
+        *("copy {memory} to {target}", "rank {rank}'s {memory}", "no phase"),
+    ),
     "executors": (
         *("copies of other sizes", "fewer copies here", "more copies here"),
         *("other buffers", "other copies or buffers"),
@@ -86,6 +90,8 @@ MORE: dict[str, tuple[Text, ...]] = {
         "hardware",
         "here",
         *("ok", "no", "there", "none", "Target"),
+        *("topologies", "follows:", "assumed", "one", "other", "value"),
+        *("program file {path}", "then source its set_env.sh"),
         *(f"Input should be {than} {{value}}" for than in ("greater than", "less than")),
         "Input should be greater than or equal to {value}",
         "required",
