@@ -15,12 +15,12 @@ from hccl_py.cli.options import DEBUG, JSON, Output, here, option
 from hccl_py.cli.streams import say
 
 
-class _Group(SpokenHelp, TyperGroup):
+class _NewGroup(SpokenHelp, TyperGroup):
     """The two kinds of projects."""
 
 
 app = typer.Typer(
-    cls=_Group,
+    cls=_NewGroup,
     rich_markup_mode=None,
     add_completion=False,
     context_settings={"max_content_width": 10_000},

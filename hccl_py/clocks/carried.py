@@ -1,6 +1,4 @@
-"""What goes over transports: the bytes and the posts of every end, found from the batches of a
-program, without expanding them.
-"""
+"""Bytes and posts that go over transports, found from a program's batches without expanding them."""
 
 from __future__ import annotations
 
