@@ -1,4 +1,4 @@
-"""Bytes and posts that go over transports, found from a program's batches without expanding them."""
+"""Bytes and posts over transports, found from a program's batches without expanding them."""
 
 from __future__ import annotations
 
