@@ -125,6 +125,15 @@ class DeadlockError(HcclError):
     result = HcclResult.E_TIMEOUT
 
 
+class LostLinkError(DeadlockError):
+    """A program needs a link that is lost: `what` goes over it, `size` bytes."""
+
+    def __init__(self, message: str, hint: str = "", *, what: str = "", size: int = 0) -> None:
+        super().__init__(message, hint)
+        self.what = what
+        self.size = size
+
+
 class ExecTimeoutError(HcclError):
     """A wait took longer than HCCL_EXEC_TIMEOUT or its caller allows (HCCL's EI0002)."""
 

@@ -39,7 +39,7 @@ SOURCES = {
     "interop": ROOT / "interop",
 }
 
-LEFT_OUT = ("hccl_py/trace/page", "hccl_py/scaffold", "hccl_py/cli/new.py")
+LEFT_OUT = ("hccl_py/trace/page",)
 """Texts that are no messages: a page with words of its own, and projects to start from."""
 
 MORE: dict[str, tuple[Text, ...]] = {
@@ -47,13 +47,30 @@ MORE: dict[str, tuple[Text, ...]] = {
         ("{count} " + noun, "{count} " + noun + "s")
         for noun in ("core", "device", "element", "iteration", "server", "step", "superpod")
     ),
+    "documents": (
+        *("No such file or directory", "Permission denied", "Is a directory", "Not a directory"),
+        *("No space left on device", "Read-only file system"),
+    ),
     "selection": (
         *(f"is {than} {{value}}" for than in ("more than", "at most", "at least", "less than")),
         *("bytes", "devices", "servers", "superpods", "mode"),
         "{name} needs {fact}, it is {actual}",
     ),
+    "tuning": ("others",),
     "clocks": ("α is an engineering choice: 10 µs",),
-    "topology": ("{servers} server x {devices} devices", "{servers} servers x {devices} device"),
+    "topology": (
+        *("{count} switches", "{count} switches and ports"),
+        *("{servers} server x {devices} devices", "{servers} servers x {devices} device"),
+    ),
+    "program": (
+        *(f"{{task}} {verb}s {{memory}} to {{target}}" for verb in ("read", "write")),
+        *("{task} copies {memory} to {target}", "{task} reduces {memory} into {target}"),
+        *("copy {memory} to {target}", "rank {rank}'s {memory}", "no phase"),
+    ),
+    "executors": (
+        *("copies of other sizes", "fewer copies here", "more copies here"),
+        *("other buffers", "other copies or buffers"),
+    ),
     "verifier": (
         ("{count} error", "{count} errors"),
         ("{count} warning", "{count} warnings"),
@@ -61,7 +78,9 @@ MORE: dict[str, tuple[Text, ...]] = {
     ),
     "trace": (
         *("!{number} error: {name}", "!{number} warning: {name}"),
-        *("busy", "waits", "idle", "finding", "transfer", "copy", "stuck"),
+        *("busy", "waits", "idle", "finding", "transfer", "copy", "stuck", "compute"),
+        *("start", "never", "notifies", "transports", "after", "before"),
+        (": {number} task: {kinds}", ": {number} tasks: {kinds}"),
         *(kind + " {us} us" for kind in ("copy", "transfer", "compute")),
     ),
     "cli": (
@@ -71,6 +90,8 @@ MORE: dict[str, tuple[Text, ...]] = {
         "hardware",
         "here",
         *("ok", "no", "there", "none", "Target"),
+        *("topologies", "follows:", "assumed", "one", "other", "value"),
+        *("program file {path}", "then source its set_env.sh"),
         *(f"Input should be {than} {{value}}" for than in ("greater than", "less than")),
         "Input should be greater than or equal to {value}",
         "required",
@@ -96,7 +117,13 @@ MORE: dict[str, tuple[Text, ...]] = {
 }
 """Messages by room that no text of the sources is: words of enumerations, and those of typer."""
 
-NO_SHOWS = {"compile", "fullmatch", "match", "sub", "search", "findall", "finditer", "TypeVar"}
+NODES = ("device", "server")
+"""What `{who}` stands for in sentences about steps; alone these words are names."""
+
+NO_SHOWS = {
+    *("compile", "fullmatch", "match", "sub", "search", "findall", "finditer", "TypeVar"),
+    "filterwarnings",
+}
 DEFECTS = {
     "AssertionError",
     "AttributeError",
@@ -138,7 +165,8 @@ class Messages(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Take the help of a command, paragraph by paragraph."""
-        if node.name == "command":
+        decorators = {getattr(decorator, "id", "") for decorator in node.decorator_list}
+        if node.name == "command" or "grouped" in decorators:
             for part in filter(None, (ast.get_docstring(node) or "").split("\n\n")):
                 self.found[escaped(" ".join(part.split()))] = None
         self.generic_visit(node)
@@ -194,6 +222,8 @@ class Messages(ast.NodeVisitor):
         if name in HEADINGS:
             for argument in node.args if name in TABLES else node.args[:1]:
                 self.take_headings(argument)
+        if name == "Binding" and len(node.args) > 2:
+            self.take_headings(node.args[2])
         for keyword in node.keywords:
             if keyword.arg in ("noun", "parts", "left"):
                 self.take_headings(keyword.value)
@@ -214,6 +244,8 @@ class Messages(ast.NodeVisitor):
                     self.found[escaped(reason)] = None
             else:
                 self.take(node)
+                for noun in NODES if "{who}" in node.value else ():
+                    self.found[node.value.replace("{who}", noun)] = None
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         """Take a text with values, and the texts in these."""

@@ -74,10 +74,10 @@ class TimeAccuracy:
         of = ", ".join([kind, *span, *ranks])
         if held_out is None:
             return f"no error is known: none of {measured.points} times was held out, of {of}"
-        points = f"p90 of {held_out.points} held-out times"
-        if held_out.points == 1:
-            points = "the one held-out time"
-        return f"±{format_share(held_out.p90)} ({points} of {of})"
+        share, points = format_share(held_out.p90), held_out.points
+        if points == 1:
+            return f"±{share} (the one held-out time of {of})"
+        return f"±{share} (p90 of {points} held-out times of {of})"
 
     def document(self) -> dict[str, Any]:
         """Return the accuracy for a JSON document."""

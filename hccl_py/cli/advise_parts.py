@@ -17,12 +17,12 @@ from hccl_py.cli.options import CallOptions, TimeModel
 from hccl_py.cli.output import Bar, format_levels, working
 from hccl_py.cli.request import CallRequest, Model, checked_model
 from hccl_py.cli.size_changes import SizeChange, lines_of_changes, usual_changes
+from hccl_py.clocks.carried import carried
 from hccl_py.clocks.stragglers import Stragglers
 from hccl_py.communicator.planning import Plan
-from hccl_py.errors import ParameterError
+from hccl_py.errors import LostLinkError, ParameterError
 from hccl_py.selection import Selection
 from hccl_py.simulator.bounds import Bound, lower_bound
-from hccl_py.simulator.load import carried
 from hccl_py.trace.units import format_share
 from hccl_py.tuning.losses import time_parts
 from hccl_py.tuning.points import Point
@@ -223,7 +223,7 @@ class Adviser:
 
     def _slow(self) -> AdvicePart:
         lines, value = [], []
-        for what, text, lost in self._what_if():
+        for what, text in self._what_if():
             try:
                 us = self._timed(text)
             except ParameterError:
@@ -232,20 +232,21 @@ class Adviser:
             much = f"{self.accuracy.number(times, 3)} times as long"
             lines.append(f"{what} (--slow {text}): {self.accuracy.time(us)}, {much}")
             value.append({"slow": text, "time_us": us, "times_longer": times})
-            if lost:
-                lines.append(f"the same link lost: no end, since {lost} bytes go over it")
-                value[-1]["bytes_if_lost"] = lost
+            try:
+                if text.startswith("link="):
+                    self._timed(text.replace(SLOW_LINK, "lost"))
+            except LostLinkError as error:
+                lines.append(f"the same link lost: no end, since {error.what} go over it")
+                value[-1]["bytes_if_lost"] = error.size
         return AdvicePart("if slow", lines, "what_if", value)
 
-    def _what_if(self) -> Iterator[tuple[str, str, int]]:
-        """Yield a straggler, and the busiest link of its rank inside and between servers, with the
-        bytes that go over that link.
-        """
+    def _what_if(self) -> Iterator[tuple[str, str]]:
+        """Yield a straggler, and the busiest link of its rank inside and between servers."""
         program, topology = self.plan.program, self.request.topology
         if topology.size < 2:
             return
         rank = topology.size // 2
-        yield "a rank twice as slow", f"rank={rank}:{SLOW_RANK}", 0
+        yield "a rank twice as slow", f"rank={rank}:{SLOW_RANK}"
         ends = program.transports
         sent = carried(program)
         both = sent + sent[ends.far]
@@ -254,9 +255,8 @@ class Adviser:
         for what, at in (("in a server", own[hosts]), ("between servers", own[~hosts])):
             if len(at):
                 peer = int(ends.peer[at[np.argmax(both[at])]])
-                over = int(both[at[ends.peer[at] == peer]].sum())
                 pair = "-".join(map(str, sorted((rank, peer))))
-                yield f"a link {what} at a tenth of its rate", f"link={pair}:{SLOW_LINK}", over
+                yield f"a link {what} at a tenth of its rate", f"link={pair}:{SLOW_LINK}"
 
     def _trust(self) -> AdvicePart:
         shared = "flows share only the busiest link; `simulate --network contended` lets all share"

@@ -34,12 +34,8 @@ _WIDEST = 10_000
 """Columns that help may have: those of the terminal, not 80."""
 
 
-class _OverviewCommand(TyperCommand):
-    """A command that only the overview knows: its line is wrapped, never cut."""
-
-    def get_short_help_str(self, limit: int = 45) -> str:
-        """Return the whole line."""
-        return self.help or ""
+class _OverviewCommand(SpokenHelp, TyperCommand):
+    """A command that only the overview knows."""
 
 
 class _LazyGroup(SpokenHelp, TyperGroup):

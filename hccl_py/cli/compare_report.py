@@ -15,6 +15,7 @@ from hccl_py.cli.streams import say
 from hccl_py.documents.disk import check_place, write_file
 from hccl_py.documents.kind import PAGE
 from hccl_py.errors import ParameterError
+from hccl_py.language import translated
 from hccl_py.trace.units import format_size
 from hccl_py.tuning.chart import chart
 from hccl_py.tuning.compare import EFFORT_S, Comparison, Row, compare
@@ -25,6 +26,7 @@ from hccl_py.tuning.tune import save_winners
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
     from hccl_py.cli.compare import Candidates, Files
     from hccl_py.cli.options import CallOptions, Sizes, TimeModel
@@ -222,12 +224,13 @@ def _candidates(found: Comparison) -> Table:
     shown = _table("candidate")
     shown.add_column("", overflow="fold")
     for row in found.rows:
-        marks = [
-            *(["fastest"] if row.is_winner else []),
-            *(["tie"] if found.ties(row) else []),
-            *(["HCCL's rules"] if row.candidate.is_hccl else []),
-        ]
-        shown.add_row(*_cells(found, row), ", ".join(marks))
+        marks = {
+            "fastest": row.is_winner,
+            "tie": found.ties(row),
+            "HCCL's rules": row.candidate.is_hccl,
+        }
+        said = [translated(mark) for mark, is_set in marks.items() if is_set]
+        shown.add_row(*_cells(found, row), ", ".join(said))
     return shown
 
 
@@ -246,12 +249,15 @@ def _table(name: str) -> Table:
     return shown
 
 
-def _cells(found: Comparison, row: Row) -> tuple[str, str, str, str, str, str]:
+def _cells(found: Comparison, row: Row) -> tuple[str, str, str | Text, str, str, str]:
+    """Return the cells about a candidate; its fidelity is the same word in all languages."""
+    from rich.text import Text
+
     bound, shorter = row.times_bound, _accuracy(found, row.bytes)
     return (
         format_size(row.bytes),
         row.candidate.name,
-        row.candidate.fidelity.kind,
+        Text(row.candidate.fidelity.kind),
         shorter.microseconds(row.time_us),
         shorter.number(row.outcome.busbw_gbps or 0.0, 2),
         "" if bound is None else shorter.number(bound, 2),

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from hccl_py.cli.grouping import grouped
 from hccl_py.cli.options import Output, option
+from hccl_py.language import translated
+from hccl_py.language.wrapping import columns, padded
 
 if TYPE_CHECKING:
     from hccl_py.plugins.machine_checks import CheckResult
@@ -55,6 +57,11 @@ class _Candidate:
     package: str
     checks: Sequence[Check] | None
     problem: str = ""
+
+
+def _mark(*, good: bool | None) -> str:
+    """Return a mark in the columns of all of them."""
+    return padded(translated(_MARKS[good]), columns(translated(_MARKS[True])))
 
 
 def _document(limit_s: float) -> Document:
@@ -177,7 +184,7 @@ def _print(document: Document) -> None:
         screen.show(
             facts(
                 [
-                    (f"  {_MARKS[fact['good']]}  {fact['name']}", [fact["value"], *_hint(fact)])
+                    (f"  {_mark(good=fact['good'])}  {fact['name']}", [fact["value"], *_hint(fact)])
                     for fact in check["facts"]
                 ],
                 least=width + 2,
@@ -198,7 +205,7 @@ def _hint(fact: Document) -> list[str]:
 
 
 def _row(verdict: Document) -> tuple[str, list[str]]:
-    name = f"  {_MARKS[verdict['ready']]}  {verdict['name']}"
+    name = f"  {_mark(good=verdict['ready'])}  {verdict['name']}"
     if verdict["ready"]:
         return name, ["has what it needs"]
     if verdict["lacks"]:

@@ -22,6 +22,10 @@ class SpokenHelp:
             ctx.formatter_class = _spoken(type(ctx).formatter_class)
         return str(super().get_help(ctx))  # type: ignore[misc]
 
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """Return the whole first paragraph, which groups wrap."""
+        return " ".join((getattr(self, "help", None) or "").split("\n\n")[0].split())
+
 
 @cache
 def _spoken(formatter: Any) -> Any:
@@ -65,5 +69,11 @@ def _spoken(formatter: Any) -> Any:
 def _of_option(text: str) -> str:
     """Return the help of an option, with what typer adds in brackets."""
     said, bracket, more = " ".join(text.split("\n")).partition("  [")
-    notes = "; ".join(map(translated, more.removesuffix("]").split("; ")))
+    notes = "; ".join(map(_note, more.removesuffix("]").split("; ")))
     return translated(said) + bracket + notes + "]" * bool(bracket)
+
+
+def _note(text: str) -> str:
+    """Return a note in brackets; a default value stays, as it is what users write."""
+    value = text.removeprefix("default: ")
+    return translated(text) if value == text else translated("default: {value}").format(value=value)

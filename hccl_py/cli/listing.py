@@ -218,8 +218,11 @@ _FORMATS: dict[str, Callable[[Document], str]] = {
 
 
 def _section(screen: Screen, title: str, rows: list[Document], lines: tuple[str, ...]) -> None:
-    """Show rows by name and package, with some of their values, one a line, below each."""
+    """Show rows by name and package, with some of their values, one a line, below each; summaries
+    from docstrings in their English.
+    """
     from rich.padding import Padding
+    from rich.text import Text
 
     screen.show(title, style="bold")
     if not rows:
@@ -231,5 +234,6 @@ def _section(screen: Screen, title: str, rows: list[Document], lines: tuple[str,
         for line in lines:
             text = _FORMATS[line](row) if line in _FORMATS else _text(row[line])
             if text:
-                screen.show(Padding(text, (0, 0, 0, 6)))
+                is_docstring = line == "summary" and "package" in row
+                screen.show(Padding(Text(text) if is_docstring else text, (0, 0, 0, 6)))
     screen.show()

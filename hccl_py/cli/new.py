@@ -7,13 +7,20 @@ from collections.abc import Iterable
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from hccl_py.cli.grouping import CallCommand, grouped
+from hccl_py.cli.help import SpokenHelp
 from hccl_py.cli.options import DEBUG, JSON, Output, here, option
 from hccl_py.cli.streams import say
 
+
+class _NewGroup(SpokenHelp, TyperGroup):
+    """The two kinds of projects."""
+
+
 app = typer.Typer(
-    help="Write a project to start from.",
+    cls=_NewGroup,
     rich_markup_mode=None,
     add_completion=False,
     context_settings={"max_content_width": 10_000},
@@ -21,7 +28,7 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def group(
+def command(
     context: typer.Context,
     cpp: Annotated[
         str | None, option("--cpp", "NAME", "A custom op in C++ of this name: my_gather.")
@@ -100,7 +107,8 @@ def _custom_op(
         say(f"{target}: a custom op in C++ for {op}")
         for file in texts:
             say(f"  {file}")
-        say("\nGo on with:")
+        say()
+        say("Go on with:")
         for command in ("check", "run", "simulate"):
             say(f"  hccl-py {command} {shlex.quote(str(target))} {ranks} -b 1M")
         say(f"and change {shlex.quote(str(target / kernel))}.")
@@ -144,7 +152,8 @@ def _show(name: str, folder: str, files: Iterable[str]) -> None:
     say(f"{folder}: a project with the executor {name}")
     for file in files:
         say(f"  {file}")
-    say("\nGo on with:")
+    say()
+    say("Go on with:")
     say(f"  cd {shlex.quote(folder)}")
     say('  pip install -e ".[test]"')
     say(f"  hccl-py check {name}")

@@ -99,7 +99,10 @@ NETWORK = option(
     "uncontended: every transfer alone on its links; contended: they share links.",
 )
 SLOW = option(
-    "--slow", "WHAT", "A straggler, rank=3:2x, or a bad link, link=0-1:10x; may be repeated."
+    "--slow",
+    "WHAT",
+    "A straggler, rank=3:2x, a bad link, link=0-1:10x, or a lost one, link=0-1:lost; may be "
+    "repeated.",
 )
 MAX_SIZE = option("--max-size", "SIZE", "The largest file that is read; 32M by default, npz 1G.")
 JSON = flag("--json", "One JSON document on stdout, nothing else.")

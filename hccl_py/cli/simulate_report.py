@@ -14,6 +14,7 @@ from hccl_py.cli.output import Screen, counted, facts, print_json, table
 from hccl_py.cli.request import Request, describe_op
 from hccl_py.cli.simulations import FailedSize, Simulated
 from hccl_py.jobs import JobProgram, draw_overlap, overlap
+from hccl_py.language import translated
 from hccl_py.simulator.summary import MOST, Summary
 from hccl_py.trace.units import format_share, format_size
 
@@ -288,13 +289,13 @@ def _report(summary: Summary, shorter: TimeAccuracy) -> Iterator[tuple[str, list
     shares = [f"{shorter.time(us)} ({us / total:.1%}) {_PARTS[name]}" for name, us in parts if us]
     yield "critical path", [counted(len(path.rows), "task"), *shares]
     phases = [(name, us) for name, us in summary.phases().items() if us]
-    lines = [f"{shorter.time(us)} {name or 'no phase'}" for name, us in phases[:MOST]]
+    lines = [f"{shorter.time(us)} {name or translated('no phase')}" for name, us in phases[:MOST]]
     if len(phases) > MOST:
         rest = sum(us for _, us in phases[MOST:])
         lines.append(f"{shorter.time(rest)} {len(phases) - MOST} others")
     yield "by phase", lines
     first = summary.first_tasks(MOST)
-    yield "its first tasks", [f"{b:.2f}-{e:.2f}  {task}" for b, e, task in first]
+    yield "its first tasks", [f"{b:.2f}-{e:.2f}  {translated(task)}" for b, e, task in first]
 
 
 _RANKS = {"busiest": "busiest rank", "median": "median rank", "idlest": "least busy"}

@@ -24,6 +24,7 @@ from hccl_py.documents.disk import check_place, format_path, replacing
 from hccl_py.documents.kind import FileKind
 from hccl_py.errors import ParameterError
 from hccl_py.importers import importer_of
+from hccl_py.language import translated
 from hccl_py.trace.board import Board, BoardDrawing
 from hccl_py.trace.board.drawing import MOST_RANKS
 from hccl_py.trace.board.keys import Keys, next_step
@@ -258,7 +259,7 @@ def write_files(files: TraceFiles, call: ProgramOptions, model: TimeModel, scene
 def _write_picture(path: str, scene: Scene) -> None:
     from hccl_py.trace.pictures.film import draw_film
 
-    picture = draw_film(steps_of_scene(scene), scene.title)
+    picture = draw_film(steps_of_scene(scene), translated(scene.title))
     with replacing(path, _PICTURE) as part:
         part.write_text(picture, "utf-8")
 

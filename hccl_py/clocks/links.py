@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hccl_py.clocks.carried import carried, posted
 from hccl_py.clocks.cost import CostModel, LinkCost, per_byte
 from hccl_py.clocks.engines import engine_of
-from hccl_py.clocks.stragglers import EVEN, Stragglers
-from hccl_py.errors import ParameterError
+from hccl_py.clocks.stragglers import EVEN, LOST, Stragglers
+from hccl_py.errors import LostLinkError, ParameterError
 from hccl_py.program.program import Program
 from hccl_py.program.transports import Transports
 from hccl_py.topology.networks import Network, ProductNetwork, Routes, network_of
@@ -29,6 +30,9 @@ Bools = npt.NDArray[np.bool_]
 
 _AT_ONCE = 1 << 16
 """Transports whose routes are computed together."""
+
+_NAMED = 8
+"""Neighbours of a node that an error names."""
 
 _TABLE = 4
 """Pairs of nodes for each use of a link up to which a table of all pairs beats sorting."""
@@ -72,10 +76,15 @@ class Links:
     def of(
         program: Program, topology: Topology | None, cost: CostModel, slow: Stragglers = EVEN
     ) -> Links:
-        """Return the links as a program's protocol and engine use them."""
+        """Return the links as a program's protocol and engine use them; LostLinkError where one
+        that is lost is needed.
+        """
         efficiency = cost.protocols.of(program.protocol).efficiency
         own = cost.run_by(program.protocol, engine_of(program, topology))
-        return Links(topology, own, slow, efficiency)
+        links = Links(topology, own, slow.slow, efficiency)
+        for one, other, _ in slow.lost:
+            links._check_lost(program, one, other)
+        return links
 
     @cached_property
     def network(self) -> Network:
@@ -115,6 +124,28 @@ class Links:
         if self.topology is None:
             raise ValueError("links of a program without a topology have no ports")
         return ports_of(self.topology, transports)
+
+    def _check_lost(self, program: Program, one: str, other: str) -> None:
+        """Raise LostLinkError if anything goes over a link that is lost."""
+        asked = Stragglers(links=((one, other, LOST),))
+        lost = _SlowLinks.of(asked, self.network)
+        size, posts, transports = carried(program), posted(program), program.transports
+        ends = np.flatnonzero(size + posts)
+        if not len(ends):
+            return
+        routes = self.routes(transports, ends)
+        on_way = np.isinf(lost.factors(routes.link)) * routes.shares
+        share = np.add.reduceat(on_way, routes.first[:-1])
+        share += np.isinf(lost.of_pairs(transports.rank[ends], transports.peer[ends]))
+        over, signals = round((size[ends] * share).sum()), round(posts[ends][share > 0].sum())
+        if over or signals:
+            what = f"{over} bytes" if over else f"{signals} posts"
+            raise LostLinkError(
+                f"Link {one}-{other} is lost: the call has no end, since {what} go over it.",
+                f"`compare --slow {asked.options()[0]}` times the executors that do without it.",
+                what=what,
+                size=over,
+            )
 
     @cached_property
     def _slow_links(self) -> _SlowLinks:
@@ -258,9 +289,10 @@ class _SlowLinks:
             elif ways[0] != ways[1] and rank_of.keys() >= set(ways[0]):
                 pairs += [(rank_of[a], rank_of[b], factor) for a, b in ways]
             else:
+                names = ", ".join(network.neighbours(one)[:_NAMED])
                 raise ParameterError(
                     f"--slow link={one}-{other}: {network.name} has no such link.",
-                    "Name two nodes that a link joins, or two ranks.",
+                    f"Name two ranks, or two nodes that a link joins: {one} and one of {names}.",
                 )
         return _SlowLinks(tuple(links), tuple(pairs))
 

@@ -2,6 +2,7 @@
 
 rank=3:2x      rank 3 takes twice as long for everything it does: moving, reducing, computing
 link=0-1:10x   everything over the link between 0 and 1 takes ten times as long, both ways
+link=0-1:lost  nothing comes over that link
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ import numpy.typing as npt
 
 from hccl_py.errors import ParameterError
 
-_FACTOR = re.compile(r"(?P<what>.+):(?P<factor>[0-9.eE+]+)x?")
-_HINT = "Write rank=3:2x or link=0-1:10x."
+_FACTOR = re.compile(r"(?P<what>.+):(?:(?P<factor>[0-9.eE+]+)x?|lost)")
+_HINT = "Write rank=3:2x, link=0-1:10x or link=0-1:lost."
+
+LOST = math.inf
+"""The factor of a link that is lost."""
 
 _MOST = 1e6
 """The largest factor."""
@@ -25,7 +29,8 @@ _MOST = 1e6
 
 @dataclass(frozen=True)
 class Stragglers:
-    """Factors from 1 to a million: of ranks, and of links by the names of their two ends.
+    """Factors from 1 to a million: of ranks, and of links by the names of their two ends, `LOST`
+    for those over which nothing comes.
 
     An end is a rank's number, or the name of a node of the topology's network.
     """
@@ -35,8 +40,8 @@ class Stragglers:
 
     @staticmethod
     def parse(texts: Iterable[str]) -> Stragglers:
-        """Read `rank=3:2x` and `link=0-1:10x`, several of one multiplied; ParameterError for
-        anything else.
+        """Read `rank=3:2x`, `link=0-1:10x` and `link=0-1:lost`, several of one multiplied;
+        ParameterError for anything else.
         """
         ranks: dict[int, float] = {}
         links: dict[tuple[str, str], float] = {}
@@ -50,7 +55,9 @@ class Stragglers:
                 ranks[rank] = _factor(text, match["factor"], ranks.get(rank, 1.0))
             else:
                 ends = _ends(text, name)
-                links[ends] = _factor(text, match["factor"], links.get(ends, 1.0))
+                before = links.get(ends, 1.0)
+                is_lost = match["factor"] is None or before == LOST
+                links[ends] = LOST if is_lost else _factor(text, match["factor"], before)
         return Stragglers(
             tuple(sorted(ranks.items())),
             tuple(sorted((a, b, factor) for (a, b), factor in links.items())),
@@ -63,7 +70,18 @@ class Stragglers:
         """Return the texts that `parse` reads."""
         ranks = [f"rank={rank}:{factor:.15g}x" for rank, factor in self.ranks]
         ends = [(a.replace("-", "--"), b.replace("-", "--"), f) for a, b, f in self.links]
-        return ranks + [f"link={a}-{b}:{factor:.15g}x" for a, b, factor in ends]
+        factors = [(a, b, "lost" if f == LOST else f"{f:.15g}x") for a, b, f in ends]
+        return ranks + [f"link={a}-{b}:{factor}" for a, b, factor in factors]
+
+    @property
+    def lost(self) -> tuple[tuple[str, str, float], ...]:
+        """The links that are lost."""
+        return tuple(link for link in self.links if link[2] == LOST)
+
+    @property
+    def slow(self) -> Stragglers:
+        """The same without lost links."""
+        return Stragglers(self.ranks, tuple(link for link in self.links if link[2] < LOST))
 
     def among(self, members: Sequence[int]) -> Stragglers:
         """Return the part that concerns some ranks, numbered from 0 in the order given."""
@@ -93,10 +111,10 @@ EVEN = Stragglers()
 """Nothing is slow."""
 
 
-def _factor(text: str, number: str, before: float) -> float:
+def _factor(text: str, number: str | None, before: float) -> float:
     """Return a factor times those that were given before it."""
     try:
-        factor = float(number)
+        factor = math.nan if number is None else float(number)
     except ValueError:
         factor = math.nan
     if not (factor >= 1 and before * factor <= _MOST):

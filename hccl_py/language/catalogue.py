@@ -73,7 +73,7 @@ _WORD = re.compile(
 )
 _KEPT = {
     *("us", "ms", "s", "x", "rank", "notify", "root", "scratch", "main", "sub", "read", "write"),
-    *("reduce", "gather", "scatter", "broadcast", "barrier", "mesh", "ring", "contended"),
-    *("uncontended", "post", "wait", "Ack", "pipeline", "pairwise", "torch"),
-    *("true", "false", "strict", "deterministic", "inline"),
+    *("reduce", "gather", "scatter", "all-gather", "reduce-scatter", "broadcast", "barrier"),
+    *("mesh", "ring", "contended", "uncontended", "post", "wait", "Ack", "pipeline", "pairwise"),
+    *("torch", "true", "false", "strict", "deterministic", "inline"),
 }

@@ -33,6 +33,9 @@ _NUMBER = re.compile(r"[\d., ]*\d")
 _BRACKETS = re.compile(r"(.+?) \(([^()]+)\)(; |: |, | and | or | |\.|)(.*)")
 _BEHIND = re.compile(r"(\{\w+\}) ([A-Z].*)", re.DOTALL)
 _PLURAL = re.compile(r"s\b")
+_BETWEEN = re.compile("(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])")
+"""A space between two Chinese characters: one stands around values that are English words."""
+
 _QUOTES = ("'", '"', "`")
 _ENDS = ("。", "：", "；", "，")
 
@@ -59,6 +62,11 @@ class Message(NamedTuple):
         texts, names = pieces(message)
         literal = " \0 ".join(texts)
         return Message(texts, names, said, _weight(literal), _left(literal))
+
+    @property
+    def stays(self) -> bool:
+        """True if the text stays as it is."""
+        return pieces(self.said) == (self.texts, self.names)
 
     @property
     def is_counted(self) -> bool:
@@ -94,15 +102,16 @@ class Message(NamedTuple):
         behind = [_PLURAL.sub("", literal) for literal in self.texts[1:]]
         if any(map(_is_glued, self.texts, found)) or any(map(_is_glued, found, behind)):
             return None
+        if any("  " in value.strip() for value in found):
+            return None  # columns of a table
         return None if self.is_counted and not _NUMBER.fullmatch(found[0]) else found
 
     def filled(self, values: list[str]) -> str:
         """Return the translation with values."""
         texts, names = pieces(self.said)
         by_name = dict(zip(self.names, values, strict=True))
-        return "".join(
-            text + by_name.get(name, "") for text, name in zip(texts, [*names, ""], strict=True)
-        )
+        parts = zip(texts, [*names, ""], strict=True)
+        return _BETWEEN.sub("", "".join(text + by_name.get(name, "") for text, name in parts))
 
 
 class Reading(NamedTuple):
@@ -136,8 +145,10 @@ class Translator:
         self._known: dict[str, Reading] = {}
 
     def translated(self, text: str) -> str:
-        """Return a text with the sentences of its lines translated; spaces around them stay."""
-        return "\n".join(map(self._line, text.split("\n")))
+        """Return a text that is a message translated, of any other the sentences of its lines;
+        spaces around them stay.
+        """
+        return self._whole.get(text) or "\n".join(map(self._line, text.split("\n")))
 
     def _line(self, line: str) -> str:
         if len(line) > _LONGEST:
@@ -156,7 +167,7 @@ class Translator:
 
     def _readings(self, text: str) -> Iterator[Reading]:
         if (said := self._said(text)) is not None:
-            yield Reading(_left(said), 1 - _weight(text), said)
+            yield Reading(0 if said == text else _left(said), 1 - _weight(text), said)
             return
         for message, values in islice(self._fitting(text), _MOST_READINGS):
             inner = [self._value(value) for value in values]
@@ -165,7 +176,8 @@ class Translator:
                 said = message.filled([one.text for one in inner])
                 held = sum(joint in value for value in values for joint in (*_CUTS, " ("))
                 cost = sum(one.cost for one in inner) + _JOINT * held + 1 - message.weight
-                yield Reading(_left(said), cost, said)
+                left = sum(one.left for one in inner) if message.stays else _left(said)
+                yield Reading(left, cost, said)
         if text.endswith(".") and len(text) > 1:
             yield from self._together([text[:-1]], ["", "."])
         yield from self._cut(text)

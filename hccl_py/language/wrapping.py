@@ -47,5 +47,6 @@ def _chopped(text: str, most: int) -> Iterator[str]:
 
 
 def padded(text: str, width: int) -> str:
-    """Return a text with spaces behind it, up to so many columns."""
-    return text + " " * (width - columns(text))
+    """Return a text with spaces behind it up to so many columns, before it if they are negative."""
+    spaces = " " * (abs(width) - columns(text))
+    return spaces + text if width < 0 else text + spaces

@@ -8,17 +8,15 @@ the two. It is found from the batches, without expanding them.
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 import numpy as np
 
+from hccl_py.clocks.carried import carried
 from hccl_py.clocks.cost import CostModel
 from hccl_py.clocks.links import Links
 from hccl_py.clocks.stragglers import EVEN, Stragglers
-from hccl_py.program.instruction import Instruction
 from hccl_py.program.program import Program
 from hccl_py.topology.topology import Topology
-from hccl_py.values import Floats, IntArray, PerRank, values_of
+from hccl_py.values import Floats
 
 
 def busiest_us(
@@ -50,38 +48,3 @@ def _least_alpha(program: Program, links: Links) -> Floats:
     classes, far = links.classes(program.transports), program.transports.far
     alpha = classes.alpha_us[classes.of_end]
     return np.minimum(alpha, alpha[far])
-
-
-def carried(program: Program) -> Floats:
-    """Return the bytes that leave each transport end, what the peer reads included."""
-    own: Floats = np.zeros(len(program.transports))
-    read = np.zeros(len(program.transports))
-    for batch in program.batches:
-        columns: dict[int, PerRank | int] = {}
-        sums: defaultdict[tuple[int, bool], Floats | float] = defaultdict(float)
-        known: dict[object, int] = {}
-        for i in batch.instructions:
-            if i.kind.moves_data and _is_remote(i):
-                key = i.end.key() if isinstance(i.end, PerRank) else i.end
-                column = known.setdefault(key, len(known))
-                columns[column] = i.end
-                sums[column, i.kind.reads_remote] += _size(i)
-        for (column, reads), size in sums.items():
-            ends = np.broadcast_to(values_of(columns[column]), len(batch.ranks))
-            np.add.at(read if reads else own, ends, size)
-    return own + _to_far(read, program.transports.far)
-
-
-def _is_remote(i: Instruction) -> bool:
-    return isinstance(i.end, PerRank) or i.end >= 0
-
-
-def _size(i: Instruction) -> Floats | float:
-    return i.size.values().astype(np.float64) if isinstance(i.size, PerRank) else float(i.size)
-
-
-def _to_far(read: Floats, far: IntArray) -> Floats:
-    """Return the bytes that each end's peer reads through it."""
-    found = np.zeros(len(read))
-    found[far] = read
-    return found

@@ -18,6 +18,8 @@ from math import isinf
 from rich.text import Text
 
 from hccl_py.enums import TaskKind
+from hccl_py.language import translated
+from hccl_py.language.wrapping import padded
 from hccl_py.trace.steps import TaskPlace, TraceStep
 from hccl_py.trace.units import format_time
 from hccl_py.trace.words import Words, style_of
@@ -105,10 +107,10 @@ def _draw_block(
             yield Text(f"{'':>{TIME_WIDTH}}{line.phase}", style="dim italic")
         if not line.steps.keys() & set(streams):
             continue
-        at = "never" if isinf(line.at_us) else format_time(line.at_us)
+        at = translated("never") if isinf(line.at_us) else format_time(line.at_us)
         at = at if line.at_us != shown_at else ""
         shown_at = line.at_us
-        text = Text.assemble((f"{at:>{TIME_WIDTH - 2}}  ", "dim"))
+        text = Text.assemble((f"{padded(at, 2 - TIME_WIDTH)}  ", "dim"))
         for stream in streams:
             ended = number >= last[stream]
             text.append(
@@ -130,7 +132,8 @@ def _cell(
     """Return a column's text and style: a task, a data task still running, a gap, or nothing."""
     if stream in line.steps:
         step = running[stream] = line.steps[stream]
-        return f"{words.column(step, names.get(step.place, ''), width):<{width}}", style_of(step)
+        said = words.column(step, names.get(step.place, ""), width)
+        return padded(said, width), style_of(step)
     before = running.get(stream)
     runs = before is not None and before.end_us > line.at_us
     mark = words.runs if runs else "" if ended else words.waits
@@ -143,7 +146,7 @@ def _phase(step: TraceStep, seen: set[tuple[int, str]]) -> str:
     if key in seen:
         return ""
     seen.add(key)
-    where = f"round {step.round + 1}" if step.round or not step.label else ""
+    where = translated(f"round {step.round + 1}") if step.round or not step.label else ""
     return ": ".join(part for part in (where, step.label) if part) if key != (0, "") else ""
 
 

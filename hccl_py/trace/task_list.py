@@ -7,6 +7,8 @@ from itertools import groupby
 
 from rich.text import Text
 
+from hccl_py.language import translated
+from hccl_py.language.wrapping import columns, padded
 from hccl_py.trace.scene import UNREACHED
 from hccl_py.trace.steps import TraceStep
 from hccl_py.trace.units import format_time
@@ -23,13 +25,14 @@ def list_tasks(steps: Sequence[TraceStep], words: Words, width: int) -> Iterator
     Source lines lose their folder where it does not fit.
     """
     said = {step.place: words.line(step) for step in steps}
-    longest = max((len(" ".join(parts).rstrip()) for parts in said.values()), default=0)
+    longest = max((columns(" ".join(parts).rstrip()) for parts in said.values()), default=0)
     source_width = max((len(step.source) for step in steps), default=0)
     full = LEFT + longest + 2 + source_width <= width
     if not full:
         source_width = max((len(_short(step.source)) for step in steps), default=0)
     room = min(longest, max(width - LEFT - 2 - source_width, 16))
-    yield Text(f"{'':{INDEX}} {'start':>{TIME}} {'end us':>{TIME}}", style="bold")
+    times = (padded(translated(name), -TIME) for name in ("start", "end us"))
+    yield Text(" ".join([" " * INDEX, *times]), style="bold")
     ordered = sorted(steps, key=lambda step: step.place)
     for heading, group in groupby(ordered, key=lambda step: _heading(step, words)):
         yield Text(heading, style="bold")
@@ -40,12 +43,12 @@ def list_tasks(steps: Sequence[TraceStep], words: Words, width: int) -> Iterator
 
 def _lines(step: TraceStep, said: tuple[str, str], source: str, room: int) -> Iterator[Text]:
     first, rest = said
-    if rest and len(first) + 1 + len(rest) <= room:
+    if rest and columns(first) + 1 + columns(rest) <= room:
         first, rest = f"{first} {rest}", ""
     start = "" if step.state == UNREACHED else format_time(step.start_us)
-    end = "never" if step.state else format_time(step.end_us)
-    text = Text(f"{f'#{step.place.number}':>{INDEX}} {start:>{TIME}} {end:>{TIME}}  ")
-    text.append(f"{first:<{room}}", style=style_of(step)).append(f"  {source}", style="dim")
+    end = translated("never") if step.state else format_time(step.end_us)
+    text = Text(f"{f'#{step.place.number}':>{INDEX}} {start:>{TIME}} {padded(end, -TIME)}  ")
+    text.append(padded(first, room), style=style_of(step)).append(f"  {source}", style="dim")
     text.rstrip()
     yield text
     if rest:
@@ -56,7 +59,7 @@ def _heading(step: TraceStep, words: Words) -> str:
     """Return a heading's text: stream, round, phase."""
     parts = [words.stream(step.place.stream)]
     if step.round:
-        parts.append(f"round {step.round + 1}")
+        parts.append(translated(f"round {step.round + 1}"))
     return ", ".join([*parts, step.label] if step.label else parts)
 
 

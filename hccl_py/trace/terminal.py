@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hccl_py.enums import TaskKind
+from hccl_py.language import translated
 from hccl_py.program.program import Program
 from hccl_py.trace.document import resources
 from hccl_py.trace.gantt.chart import format_runs
@@ -18,7 +19,7 @@ from hccl_py.trace.side_by_side import draw_columns
 from hccl_py.trace.steps import bars_in_time, steps_of
 from hccl_py.trace.task_list import list_tasks
 from hccl_py.trace.units import format_size
-from hccl_py.trace.words import Words
+from hccl_py.trace.words import Words, kind_of
 from hccl_py.values import IntArray
 
 MOST_STREAMS = 16
@@ -52,7 +53,8 @@ def draw_rank(scene: Scene, rank: int, words: Words, width: int, limit: int) -> 
         parts += [*draw_columns(steps, words, width), Text()]
     parts += list_tasks(steps, words, width)
     if len(steps) < len(every):
-        parts.append(Text(_cut_note(len(steps), len(drawn), streams), style="yellow"))
+        note = translated(_cut_note(len(steps), len(drawn), streams))
+        parts.append(Text(note, style="yellow"))
     return Group(*parts)
 
 
@@ -79,6 +81,7 @@ def format_each(ranks: list[int]) -> str:
 def _headline(scene: Scene, rank: int, bars: IntArray) -> Text:
     """Return the number of the rank's tasks by kind."""
     kinds = Counter(scene.bars.kind[bars].tolist())
-    counts = ", ".join(f"{n} {TaskKind(kind).spelling}" for kind, n in kinds.most_common())
-    text = Text.assemble((f"rank {rank}", "bold"), f": {len(bars)} task{'s' * (len(bars) != 1)}")
-    return text.append(f": {counts}") if counts else text
+    counts = ", ".join(f"{n} {kind_of(TaskKind(kind))}" for kind, n in kinds.most_common())
+    count = f": {len(bars)} task{'s' * (len(bars) != 1)}"
+    said = translated(f"{count}: {counts}" if counts else count)
+    return Text.assemble((f"rank {rank}", "bold"), said)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 from hccl_py.enums import TaskKind
+from hccl_py.language import translated
 from hccl_py.printable import brief
 from hccl_py.program.describe import BUFFER_WORDS, ByteRange, format_stream
 from hccl_py.program.transports import NOTIFY_NAMES
@@ -36,6 +37,11 @@ def mark_of(kind: TaskKind) -> str:
     if kind.moves_data:
         return "transfer"
     return {TaskKind.NOTIFY_WAIT: "wait", TaskKind.COMPUTE: "compute"}.get(kind, "")
+
+
+def kind_of(kind: TaskKind) -> str:
+    """Return the name of a kind of task for people."""
+    return translated(kind.spelling)
 
 
 def style_of(step: TraceStep) -> str:
@@ -83,7 +89,8 @@ class Words:
     def column(self, step: TraceStep, pair: str, width: int) -> str:
         """Return the longest form that fits; `pair` names a post and its wait on the same rank."""
         forms = self._data_forms(step) if step.kind.moves_data else self._sync(step, pair)
-        return next((form for form in forms if len(form) <= width), forms[-1][:width])
+        fitting = (form for form in forms if cell_len(form) <= width)
+        return next(fitting, set_cell_size(forms[-1], width))
 
     def inside(self, step: TraceStep, width: int) -> str:
         """Return the text in a bar: the longest form that fits, or an empty one."""
@@ -94,17 +101,18 @@ class Words:
         if step.src and step.dst:
             src, dst = self._range(step, step.src), self._range(step, step.dst)
             is_late = step.effect_us > step.end_us
-            arrival = f" at {format_time(step.effect_us)}" if is_late else ""
-            return f"{step.kind.spelling} {src}", f"{self.arrow} {dst}{arrival}"
+            arrival = translated(f" at {format_time(step.effect_us)}") if is_late else ""
+            return f"{kind_of(step.kind)} {src}", f"{self.arrow} {dst}{arrival}"
         if step.kind is TaskKind.COMPUTE:
-            return f"compute {step.end_us - step.start_us:g} us", ""
+            return translated(f"compute {step.end_us - step.start_us:g} us"), ""
         arrow = self.back if step.kind is TaskKind.NOTIFY_WAIT else self.arrow
         return f"{self._verb(step)} {arrow} {self._partner(step)}", ""
 
     def _inner_forms(self, step: TraceStep) -> list[str]:
         if step.kind is TaskKind.COMPUTE:
             us = f"{step.end_us - step.start_us:g} us"
-            return [f"{step.label} {us}", step.label, us] if step.label else [f"compute {us}", us]
+            name = step.label or kind_of(step.kind)
+            return [f"{name} {us}", *([name] if step.label else []), us]
         if step.kind.moves_data:
             away = f"{self.frm if step.kind.reads_remote else self.to}r{step.peer}"
             return [*self._data_forms(step), *([away] if step.peer is not None else [])]
@@ -114,7 +122,7 @@ class Words:
     def _data_forms(self, step: TraceStep) -> list[str]:
         assert step.src
         assert step.dst
-        kind, size = step.kind.spelling, format_size(step.size)
+        kind, size = kind_of(step.kind), format_size(step.size)
         src, dst = self._buffers[step.src.buffer], self._buffers[step.dst.buffer]
         away = ""
         if step.peer is not None:
@@ -128,7 +136,7 @@ class Words:
 
     def _sync(self, step: TraceStep, pair: str) -> list[str]:
         if step.kind is TaskKind.COMPUTE:
-            return [f"compute {step.end_us - step.start_us:g}"]
+            return [f"{kind_of(step.kind)} {step.end_us - step.start_us:g}"]
         verb, arrow = self._verb(step), self.frm if step.kind is TaskKind.NOTIFY_WAIT else self.to
         if step.peer is not None:
             return [f"{verb} {arrow}r{step.peer}"]
@@ -146,7 +154,8 @@ class Words:
 
     def _partner(self, step: TraceStep) -> str:
         if step.partner is None:
-            return "unmatched" if step.peer is None else f"rank {step.peer}, unmatched"
+            alone = "unmatched" if step.peer is None else f"rank {step.peer}, unmatched"
+            return translated(alone)
         rank, stream, number = step.partner
         where = f"{self.stream(stream)} #{number}"
         return where if rank == step.place.rank else f"rank {rank} {where}"

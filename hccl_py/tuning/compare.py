@@ -43,6 +43,9 @@ from hccl_py.tuning.timing import Outcomes, Progress, TimingJob, timed, timed_in
 
 ENDED = "Ctrl-C came before."
 
+MOST_NAMED = 6
+"""Candidates that a remark names."""
+
 EFFORT_S = 1.0
 """Seconds of a core for all sizes of one candidate together."""
 
@@ -172,17 +175,25 @@ class Comparison:
         ]
 
     def _left_out(self) -> list[str]:
-        """Name the candidates left out by reason, and mark those that are the fastest elsewhere."""
+        """Name some of the candidates left out by reason, those first that are the fastest at
+        other sizes.
+        """
         best = {row.candidate.name for row in self.winners.values()}
-        reasons: dict[str, list[str]] = {}
-        for one in self.left_out:
+        sizes, reasons = len(self.by_size), dict[str, list[str]]()
+        for one in sorted(self.left_out, key=lambda one: one.candidate.name not in best):
             name = one.candidate.name
             name += " (the fastest at others)" if name in best else ""
-            reasons.setdefault(one.reason, []).append(f"{name} at {len(one.sizes)}")
-        return [
-            f"left out, of {len(self.by_size)} sizes: {', '.join(names)}. {reason}"
-            for reason, names in reasons.items()
-        ]
+            name = f"{name} at {len(one.sizes)}" if sizes > 1 else name
+            reasons.setdefault(one.reason, []).append(name)
+        found = []
+        for reason, names in reasons.items():
+            rest = len(names) - MOST_NAMED
+            said = ", ".join(names[:MOST_NAMED]) + (
+                f" and {rest} more (--json)" if rest > 0 else ""
+            )
+            of_sizes = f"left out, of {sizes} sizes: {said}. {reason}"
+            found.append(of_sizes if sizes > 1 else f"left out: {said}. {reason}")
+        return found
 
     def cost_of_rules(self, size: int) -> float | None:
         """Return the time of HCCL's choice over that of the winner; None where it was not timed."""

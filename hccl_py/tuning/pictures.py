@@ -10,14 +10,16 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from hccl_py.documents.kind import FileKind
 from hccl_py.documents.plain_page import plain_page
 from hccl_py.errors import FileError, ParameterError
-from hccl_py.language import translated
+from hccl_py.language import is_english, speaking, translated
 from hccl_py.trace.units import format_size, format_time
 from hccl_py.tuning.compare import Comparison, Row
 
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GREY = "#8a8a8a"
+CHINESE_FONTS = (
+    *("Noto Sans CJK SC", "Source Han Sans SC", "Microsoft YaHei", "PingFang SC", "SimHei"),
+    *("WenQuanYi Micro Hei", "WenQuanYi Zen Hei"),
+)
 INK = "#010203"
 """Stands for the colour of text, which the page's reader chooses."""
 
@@ -94,11 +100,31 @@ def _drawn(found: Comparison, form: str, ink: str, **options: Any) -> bytes:
     style = {"font.size": 10, "svg.hashsalt": "hccl-py", **dict.fromkeys(texts, ink)}
     into = io.BytesIO()
     about = {"Date": None, "Creator": None} if form == "svg" else {"Software": "hccl-py"}
-    with matplotlib.rc_context(style):
+    with matplotlib.rc_context(style), _lettering(form):
         _figure(found, ink, is_alone=form == "png").savefig(
             into, format=form, metadata=about, **options
         )
     return into.getvalue()
+
+
+@contextmanager
+def _lettering(form: str) -> Iterator[None]:
+    """Write in the language that is spoken: SVG as text, whose font the reader's machine has; a PNG
+    in an installed font, in English where none has the letters.
+    """
+    import matplotlib
+    from matplotlib.font_manager import fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    fonts = [name for name in CHINESE_FONTS if name in installed]
+    if is_english() or not (fonts or form == "svg"):
+        with speaking("en"):
+            yield
+        return
+    with matplotlib.rc_context({"svg.fonttype": "none"}), warnings.catch_warnings():
+        matplotlib.rcParams["font.sans-serif"] = [*fonts, *matplotlib.rcParams["font.sans-serif"]]
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        yield
 
 
 def _figure(found: Comparison, ink: str, *, is_alone: bool) -> Figure:
@@ -112,10 +138,10 @@ def _figure(found: Comparison, ink: str, *, is_alone: bool) -> Figure:
     _panel(found, right, "bus bandwidth (GB/s)", lambda row: row.outcome.busbw_gbps or 0, ink)
     right.set_ylim(bottom=0)
     bounds = [(size, rows[0].outcome.lower_bound_us) for size, rows in found.by_size.items()]
-    left.plot(*zip(*bounds, strict=True), ":", color=ink, lw=1.2, label="lower bound")
+    left.plot(*zip(*bounds, strict=True), ":", color=ink, lw=1.2, label=translated("lower bound"))
     _legend(figure, left)
     if is_alone:
-        figure.suptitle(f"{title_of(found)}\n{subtitle_of(found)}", fontsize=11)
+        figure.suptitle(translated(f"{title_of(found)}\n{subtitle_of(found)}"), fontsize=11)
     return figure
 
 
@@ -142,15 +168,15 @@ def _panel(
         facecolors="none",
         edgecolors=ink,
         zorder=5,
-        label="HCCL's rules",
+        label=translated("HCCL's rules"),
     )
     sizes = list(found.by_size)
     axes.set_xscale("log", base=2)
     shown = sizes[:: -(-len(sizes) // 12)]
     axes.set_xticks(shown, [format_size(size) for size in shown])
     axes.minorticks_off()
-    axes.set_xlabel("data size (bytes)")
-    axes.set_ylabel(label)
+    axes.set_xlabel(translated("data size (bytes)"))
+    axes.set_ylabel(translated(label))
     axes.grid(color=GREY, alpha=0.25, lw=0.6)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -166,9 +192,8 @@ def _legend(figure: Figure, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
     handles += axes.plot([], [], "-", color=GREY, lw=0.8)
     columns = min(len(handles), 4)
-    figure.legend(
-        handles, [*labels, "others"], loc="outside lower center", ncols=columns, frameon=False
-    )
+    labels.append(translated("others"))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 
 _HEAD = ("bytes", "fastest", "us", "GB/s", "vs bound", "HCCL's rules", "us", "ratio")

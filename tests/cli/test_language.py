@@ -1,4 +1,4 @@
-"""The eight commands in Chinese: help, reports, findings, errors; documents stay English."""
+"""The commands in Chinese: help, reports, findings, errors; documents stay English."""
 
 import json
 import re
@@ -76,6 +76,9 @@ def test_the_page_of_a_comparison_is_in_chinese(
     text = page.read_text("utf-8")
     assert "<h1>all_gather fp32，4 个 rank</h1>" in text
     assert re.search(r"<th [^>]*>字节</th>.*<th [^>]*>与下界之比</th>", text)
+    assert {"时间（µs）", "数据量（字节）", "下界", "其他"} <= {
+        *re.findall("<text[^>]*>([^<]*)", text)
+    }
 
 
 def test_columns_of_a_table_stand_below_each_other(capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,6 +136,77 @@ def test_errors_are_in_chinese(
     arguments: tuple[str, ...], error: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said(capsys, *arguments, status=2).startswith(error)
+
+
+ENGLISH = re.compile(r"(?<![\w./`'-])[A-Za-z]?[a-z]+(?: [a-z]+)+(?![\w./(=-])")
+"""Two or more English words in a row, in none of which code is."""
+
+TERMS = {
+    *("rank", "main", "sub", "read", "write", "post", "wait", "notify", "transport", "scratch"),
+    *("mesh", "ring", "sum", "same", "hardware", "emulated", "level", "pipeline", "deliver"),
+    *("deterministic", "strict", "barrier", "platform", "us", "cd", "mine", "pip", "install"),
+}
+"""Words that stay: HCCL's, and names of the product."""
+
+CALL = "all_reduce --servers 2 --devices 2 -b 1M"
+
+SENTENCES = [
+    f"run {CALL} -n 1 -w 0",
+    f"trace {CALL} --rank 0",
+    f"trace {CALL} --slow rank=1:2x",
+    "trace all_gather --ranks 2 -b 1K --step --limit 2",
+    f"simulate {CALL} --report --network contended",
+    f"simulate {CALL} --slow link=0-2:lost",
+    f"explain {CALL} --algo level0:ring",
+    f"advise {CALL} --jobs 1 --markdown",
+    f"compare {CALL} -e 4M --jobs 1 --all",
+    f"numerics {CALL}",
+    "check AllReduceRing --ranks 2",
+    "new executor Mine --op all_gather",
+    "new",
+    "tuning none.json",
+    "run all_gather -r 2",
+    "simulate all_gather --slow link=0-9:2x",
+    "trace all_gather --rank 9",
+    "trace all_gather --from 5 --to 2",
+    "compare all_gather --executor Nix",
+    "check nix:Class",
+    "explain all_reduce --algo level9:ring",
+]
+"""Command lines whose every word is read."""
+
+
+@pytest.mark.parametrize("line", SENTENCES)
+def test_no_sentence_is_in_english(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(line.split()) in (0, 1, 2)
+    assert english_in(*capsys.readouterr()) == []
+
+
+def english_in(*texts: str) -> list[str]:
+    """Return the English of texts, but for terms, and for the line that hccl_test prints."""
+    lines = [line for text in texts for line in text.splitlines() if "minbytes is" not in line]
+    found = [match[0] for line in lines for match in ENGLISH.finditer(line)]
+    return [said for said in found if not TERMS.issuperset(said.split())]
+
+
+def test_english_is_found(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HCCL_PY_LANG", "en")
+    assert "no such option" not in english_in("没有 sub 之类的 post wait，data_size(Bytes)")
+    assert main(["explain", "all_gather"]) == 0
+    assert "the links of" in " ".join(english_in(capsys.readouterr().out))
+
+
+def test_figures_are_in_chinese(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    film = tmp_path / "film.svg"
+    said(capsys, "trace", *CALL.split(), "--svg", str(film))
+    texts = re.findall(r"<(?:text|title|desc)[^>]*>([^<]*)", film.read_text("utf-8"))
+    assert "初始状态" in texts
+    assert english_in(*texts) == []
 
 
 def test_documents_stay_english(capsys: pytest.CaptureFixture[str]) -> None:

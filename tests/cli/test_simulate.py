@@ -202,7 +202,7 @@ def test_cost_models(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("--cost", "none.json"), "error: none.json: the file cannot be read: No such file"),
         (("--network", "contented"), "error: --network 'contented' is unknown.\nhint: Did you"),
         (("--slow", "rank=4:2x"), "error: --slow rank=4 names no rank.\nhint: There are ranks 0"),
-        (("--slow", "2x"), "error: --slow '2x' is not understood.\nhint: Write rank=3:2x or"),
+        (("--slow", "2x"), "error: --slow '2x' is not understood.\nhint: Write rank=3:2x, "),
         (("--slow", "link=0-9:2x"), "has no node '9'"),
         (("-b", "12Q"), "error: -b/--minbytes '12Q' is not a size."),
     ],

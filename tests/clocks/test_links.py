@@ -1,6 +1,8 @@
 """What α and β transports have, by product, network and what is slow."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_py.clocks.links import Links
-from hccl_py.errors import ParameterError
+from hccl_py.errors import LostLinkError, ParameterError
 from hccl_py.formats import from_json
 from hccl_py.simulator import (
     COSTS,
@@ -214,12 +216,14 @@ def test_what_is_read_takes_the_route_of_the_data() -> None:
         "link=0-9:2x": "has no node '9'",
         "link=hccs-0:2x": "has no node 'hccs'",
         "link=0-hccs0:2x": "has no such link",
+        "link=0-hccs0:lost": "0 and one of 1, 2, 3",
     }.items(),
 )
 def test_what_is_slow_must_exist(text: str, message: str) -> None:
     program = recorded("AllGatherComm", op_of("all_gather"), MESH)
-    with pytest.raises(ParameterError, match=message) as error:
+    with pytest.raises(ParameterError) as error:
         simulate_batches(program, MESH, COST, Stragglers.parse([text]))
+    assert message in str(error.value)
     assert error.value.hint
 
 
@@ -227,7 +231,7 @@ def test_what_is_slow_must_exist(text: str, message: str) -> None:
     "text",
     ["", "3:2x", "rank=3", "rank=-1:2x", "rank=1:0.5x", "rank=1:x", "rank=1:1e999", "rank=x:2x",
      "link=0:2x", "link=0-0:2x", "link=0-1-2:2x", "cable=0-1:2x", "rank=1:nan", "link=-:2x",
-     "rank=1:1e7"],
+     "rank=1:1e7", "rank=1:lost", "link=0-1:lostx"],
 )  # fmt: skip
 def test_slow_texts_that_mean_nothing(text: str) -> None:
     with pytest.raises(ParameterError, match="--slow") as error:
@@ -245,6 +249,38 @@ def test_slow_texts() -> None:
     slow = Stragglers.parse(["rank=3:2x", "rank=3:2", "link=pod--1-0:10x", "link=0-pod--1:1.5x"])
     assert slow == Stragglers(((3, 4.0),), (("0", "pod-1", 15.0),))
     assert not Stragglers.parse([])
+    lost = Stragglers.parse(["link=pod--1-0:2x", "link=0-pod--1:lost", "rank=1:2x"])
+    assert lost.options() == ["rank=1:2x", "link=0-pod--1:lost"]
+    assert Stragglers.parse(lost.options()) == lost
+    assert lost.slow == Stragglers(((1, 2.0),))
+
+
+@pytest.mark.parametrize("simulate", [simulate_tasks, simulate_batches, simulate_contended])
+@pytest.mark.parametrize("network", [MESH, topology_of(preset="torus:4x4")], ids=["mesh", "torus"])
+def test_a_lost_link_ends_what_goes_over_it_and_nothing_else(
+    simulate: Callable[..., Any], network: Topology
+) -> None:
+    program = moving([Move(0, 1, 8), Move(2, 1, 4, writes=True)], network)
+    for text, size in (("link=1-0:lost", 8000), ("link=1-2:lost", 4000)):
+        with pytest.raises(LostLinkError, match=f"since {size} bytes go over it") as error:
+            simulate(program, network, COST, Stragglers.parse([text]))
+        assert error.value.size == size
+    free = Stragglers.parse(["link=2-3:lost"])
+    alone = simulate(program, network, COST).total_us
+    assert simulate(program, network, COST, free).total_us == alone
+
+
+def test_a_lost_link_counts_what_is_routed_over_it() -> None:
+    torus = topology_of(preset="torus:4x4")
+    program = moving([Move(0, 2, 8, writes=True), Move(1, 2, 1, writes=True)], torus)
+    with pytest.raises(LostLinkError, match="since 9000 bytes go over it"):
+        simulate_tasks(program, torus, COST, Stragglers.parse(["link=1-2:lost"]))
+
+
+def test_posts_need_a_link_too() -> None:
+    program = recorded("AllGatherComm", op_of("all_gather", 0), MESH)
+    with pytest.raises(LostLinkError, match=r"since \d+ posts go over it"):
+        simulate_tasks(program, MESH, COST, Stragglers.parse(["link=0-1:lost"]))
 
 
 def test_pairs_that_are_slow_move_their_bytes_slowly_on_networks_too() -> None:

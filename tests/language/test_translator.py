@@ -31,7 +31,7 @@ MESSAGES = {
     [
         ("error: --algo 'task' is unknown.", "错误：--algo 'task' 无法识别。"),
         ("172 tasks in 3 rounds", "3 轮共 172 个任务"),
-        ("rank 3 waits for the rest", "rank 3 等待 其余"),
+        ("rank 3 waits for the rest", "rank 3 等待其余"),
         ("takes 3 us, within 9 %", "耗时 3 us，差别在 9 % 以内"),
         ("the rest; takes 3 us", "其余；耗时 3 us"),
         ("the rest (2 tasks)", "其余（2 个任务）"),

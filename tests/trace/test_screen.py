@@ -13,6 +13,7 @@ from textual.widgets import Input, OptionList, Static
 
 from hccl_py.enums import TaskKind
 from hccl_py.errors import ParameterError
+from hccl_py.language import speaking
 from hccl_py.topology import topology_of
 from hccl_py.trace import screen
 from hccl_py.trace.scene import STUCK, Scene, scene_of
@@ -408,3 +409,21 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ParameterError, match="needs textual") as caught:
         screen.check_screen()
     assert "pip install 'hccl-py[view]'" in caught.value.hint
+
+
+def test_the_app_speaks_chinese() -> None:
+    """Title, keys, lanes, details and help, none in English."""
+
+    async def act(app: Viewer, pilot: Pilot[None]) -> None:
+        keys = {key: found.binding.description for key, found in app.screen.active_bindings.items()}
+        assert (keys["slash"], keys["w"], keys["c"]) == ("搜索", "等待", "路径")
+        assert details(app).endswith("按 → 选择任务，按 ? 列出所有按键")
+        assert lines(app)[1].startswith("- rank 0-3，同 0 ")
+        await pilot.press("down", "down", "right", "c")
+        assert "在关键路径上" in details(app)
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "放大、缩小" in str(app.screen.query_one(Static).content)
+
+    with speaking("zh"):
+        drive(SCENES[MESH](), act)

@@ -1,6 +1,7 @@
 """Comparisons: rows, winners, what HCCL's rules cost, what is left out."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -102,7 +103,12 @@ def test_what_takes_long_is_left_out_but_for_what_hccl_takes() -> None:
     reasons = {one.reason[:14] for one in found.left_out}
     assert reasons <= {"It records mor", "The effort was"}
     assert "It records mor" in reasons
-    assert any(line.startswith("left out, of 3 sizes: ") for line in found.remarks)
+    said = next(line for line in found.remarks if line.startswith("left out, of 3 sizes: "))
+    number = sum(one.reason.startswith("It records mor") for one in found.left_out)
+    assert said.count(" at ") == min(number, 6)
+    assert (f" and {number - 6} more (--json). " in said) == (number > 6)
+    alone = compared("all_reduce", 1 << 10, ranks=24, effort_s=1e-6)
+    assert any(re.match(r"left out: \w+ [\w-]+, ", line) for line in alone.remarks)
 
 
 def test_a_curve_that_is_cut_short_begins_with_the_smallest_size() -> None:

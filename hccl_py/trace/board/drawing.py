@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 from rich.text import Text
 
+from hccl_py.language import translated
+from hccl_py.language.wrapping import columns, padded
 from hccl_py.printable import brief
 from hccl_py.program.describe import BUFFER_WORDS
 from hccl_py.trace.board.cells import NOTHING, Board, CellRange
@@ -85,16 +87,18 @@ def format_origins(origins: Sequence[int]) -> str:
 def _headings(board: Board, words: Words) -> Iterator[Text]:
     """Yield the number of the step, and its task in words."""
     if board.bar < 0:
-        yield Text(f"step 0 of {len(board.steps)}: before the first task", style="bold")
+        first = translated(f"step 0 of {len(board.steps)}: before the first task")
+        yield Text(first, style="bold")
         block = "" if board.blocks_stay else "0.1: block 1 of rank 0's input; "
         said = f"0: rank 0's input; {block}0+1, +0-3: sums; [written] (read)"
-        yield Text(said.removeprefix("0: rank 0's input; " if block else ""), style=_DIM)
+        said = said.removeprefix("0: rank 0's input; " if block else "")
+        yield Text(translated(said), style=_DIM)
         return
     (step,) = steps_of(board.scene, [board.bar])
     parts = [f"step {board.at} of {len(board.steps)}", f"{format_time(step.effect_us)} us"]
     parts += [f"round {step.round + 1}"] if step.round else []
     parts += [step.label] if step.label else []
-    yield Text(", ".join(parts), style="bold")
+    yield Text(translated(", ".join(parts)), style="bold")
     place = f"rank {step.place.rank} {words.stream(step.place.stream)}"
     yield Text(f"{place}: {' '.join(words.line(step)).rstrip()}")
 
@@ -140,18 +144,19 @@ class _Box(NamedTuple):
     @property
     def width(self) -> int:
         """Columns, with the gap behind."""
-        return max((self.labels.width + 1) * (self.stop - self.first) + 1, len(self._name)) + _GAP
+        cells = (self.labels.width + 1) * (self.stop - self.first) + 1
+        return max(cells, columns(self._name)) + _GAP
 
     @property
     def _name(self) -> str:
         name = self.board.scene.buffers[self.buffer]
         name, count = brief(BUFFER_WORDS.get(name, name)), len(self.board.cuts[self.buffer]) - 1
         shown = self.stop - self.first
-        return name if shown == count else f"{name}, {shown} of {count}"
+        return name if shown == count else translated(f"{name}, {shown} of {count}")
 
     def title(self) -> str:
         """Return the buffer's name."""
-        return f"{self._name:<{self.width}}"
+        return padded(self._name, self.width)
 
     def numbers(self) -> str:
         """Return the cells' numbers, each above its cell."""

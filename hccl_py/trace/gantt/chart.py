@@ -243,11 +243,12 @@ class _Chart:
         spans = [s for s in spans if s.begin_us < window.end_us]
         if not spans:
             return
+        path = translated("path")
         first, _ = window.spans([s.begin_us for s in spans], [s.end_us for s in spans])
         if len(spans) > window.columns / 3:
             lanes = len({span.lane for span in spans})
-            said = f"changes {len(spans) - 1} times between {lanes} streams"
-            yield self.named("path", set_cell_size(said, window.columns), "dim", self.words.to)
+            said = translated(f"changes {len(spans) - 1} times between {lanes} streams")
+            yield self.named(path, set_cell_size(said, window.columns), "dim", self.words.to)
             return
         until = [*first[1:].tolist(), window.columns]
         line = ""
@@ -258,7 +259,7 @@ class _Chart:
             forms = (f"rank {rank} {name}", f"r{rank} {name}", f"r{rank}", "")
             said = next(f for f in forms if cell_len(f) < end - begin or not f)
             line = set_cell_size(line, begin) + self.words.tick + said
-        yield self.named("path", line, "bold", self.words.to)
+        yield self.named(path, line, "bold", self.words.to)
 
     def legend(self) -> Iterator[Text]:
         """Yield the legend of the characters that were drawn."""

@@ -66,7 +66,7 @@ def list_findings(scene: Scene, width: int) -> Iterator[Text]:
 
 def _listed(group: FindingGroup, width: int) -> Iterator[Text]:
     finding, pen = group.first.finding, Pen(width)
-    head = Text(f"!{group.number} {finding.severity.spelling}: {finding.name}")
+    head = Text(translated(f"!{group.number} {finding.severity.spelling}: {finding.name}"))
     head.stylize(_STYLES[finding.severity])
     yield head
     where = f"at {finding.source}" if finding.source else ""

@@ -12,6 +12,8 @@ from html import escape
 from itertools import groupby
 from math import ceil
 
+from hccl_py.language import translated
+from hccl_py.language.wrapping import columns
 from hccl_py.trace.pictures.algorithm_steps import REDUCE, AlgorithmSteps
 from hccl_py.trace.pictures.film_frame import FilmFrame
 from hccl_py.trace.pictures.svg import STYLE, text
@@ -40,11 +42,11 @@ def draw_film(steps: AlgorithmSteps, title: str) -> str:
     frame = 190 if steps.seats.kind != "rows" else 236
     across = max(1, min(len(frames), (WIDEST - 2 * MARGIN + GAP) // (frame + GAP)))
     strip = _Strip(steps, frame)
-    wide = max(across * (frame + GAP) - GAP, round(len(title) * 8.4)) + 2 * MARGIN
+    wide = max(across * (frame + GAP) - GAP, round(columns(title) * 8.4)) + 2 * MARGIN
     rows = ceil(len(frames) / across)
     high = 30 + rows * (HEAD + strip.frame.height + GAP) + MARGIN + 14
     said = " ".join(
-        f"Step {k}, {step.label or 'transfers'}: {step.said}"
+        translated(f"Step {k}, {step.label or 'transfers'}: {step.said}")
         for k, step in enumerate(steps.steps, 1)
     )
     return "\n".join(
@@ -59,7 +61,7 @@ def draw_film(steps: AlgorithmSteps, title: str) -> str:
             f'<g class="film" transform="translate({MARGIN},30)">',
             *strip.frames(frames, across),
             "</g>",
-            text(MARGIN, high - 8, _legend(steps), "faint"),
+            text(MARGIN, high - 8, translated(_legend(steps)), "faint"),
             "</svg>\n",
         ]
     )
@@ -147,7 +149,7 @@ class _Strip:
                 yield f'<g class="more" {move}>{self._gap(number)}</g>'
                 continue
             begins = place % across == 0 or not number or self._begins_phase(number)
-            said = self.steps.steps[number - 1].said if number else "to begin with"
+            said = translated(self.steps.steps[number - 1].said if number else "to begin with")
             yield (
                 f'<g class="frame" data-step="{number}" {move}><title>{escape(said)}</title>'
                 f"{''.join(self._head(number, is_first=begins))}"
@@ -158,7 +160,7 @@ class _Strip:
         middle = self.frame.width // 2
         y = HEAD + self.frame.height // 2
         return text(middle, y, "⋯", "faint big", "middle") + text(
-            middle, y + 18, f"{number} more", "faint", "middle"
+            middle, y + 18, translated(f"{number} more"), "faint", "middle"
         )
 
     def _begins_phase(self, number: int) -> bool:
@@ -168,7 +170,7 @@ class _Strip:
     def _head(self, number: int, *, is_first: bool) -> Iterator[str]:
         width = self.frame.width
         if not number:
-            yield text(0, 34, "to begin with", "faint")
+            yield text(0, 34, translated("to begin with"), "faint")
             return
         step = self.steps.steps[number - 1]
         kind = "adds" if "adds" in step.ending else "moves"
@@ -179,7 +181,7 @@ class _Strip:
             room = int(width * (1 if width > 140 else 2) / 6.4)
             label = label if len(label) <= room else f"{label[: room - 1]}…"
             yield text(0, 12, label, "ink bold")
-        parts = [f"{format_size(step.each)} each"] if width > 120 else []
+        parts = [translated(f"{format_size(step.each)} each")] if width > 120 else []
         if self.steps.timed:
             parts.insert(0, f"{format_time(step.end_us - step.begin_us)} µs")
         yield text(0, 34, str(number), "ink bold")

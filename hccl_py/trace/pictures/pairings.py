@@ -26,14 +26,14 @@ class Clause(NamedTuple):
     def text(self) -> str:
         """The clause in English."""
         values = {**self.values, "who": self.who}
-        return SCOPES[self.scope] + RULES[self.key].format(**values)
+        return SCOPES[self.scope].format(rule=RULES[self.key].format(**values))
 
 
 SCOPES = {
-    "all": "",
-    "inside": "in every server, ",
-    "between": "between servers, ",
-    "alike": "between servers, each device with its like: ",
+    "all": "{rule}",
+    "inside": "in every server, {rule}",
+    "between": "between servers, {rule}",
+    "alike": "between servers, each device with its like: {rule}",
 }
 
 RULES = {

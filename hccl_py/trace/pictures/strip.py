@@ -16,6 +16,7 @@ from itertools import groupby, pairwise
 
 from rich.text import Text
 
+from hccl_py.language import translated
 from hccl_py.trace.pictures.algorithm_steps import AlgorithmStep, AlgorithmSteps
 from hccl_py.trace.pictures.film import frames_of
 from hccl_py.trace.pictures.svg import INKS
@@ -41,11 +42,15 @@ def draw_strip(steps: AlgorithmSteps, width: int, *, unicode: bool) -> Iterator[
         before = numbers[0] - 1
         for number in left:
             if number > before + 1:
-                yield Text(f"{'':{_NUMBER}}... {number - before - 1} more", style="dim")
+                yield _left_out(number - before - 1)
             yield _frame(steps, number, room, blocks)
             before = number
         if left and before < numbers[-1]:
-            yield Text(f"{'':{_NUMBER}}... {numbers[-1] - before} more", style="dim")
+            yield _left_out(numbers[-1] - before)
+
+
+def _left_out(steps: int) -> Text:
+    return Text(translated(f"{'':{_NUMBER}}... {steps} more"), style="dim")
 
 
 def _head_of(step: AlgorithmStep) -> tuple[str, str, int]:
@@ -55,16 +60,16 @@ def _head_of(step: AlgorithmStep) -> tuple[str, str, int]:
 def _heads(steps: AlgorithmSteps, numbers: Sequence[int], room: int) -> Iterator[Text]:
     """Yield a line with the phase, its steps and its time, and the sentence of the steps."""
     first, last = steps.steps[numbers[0] - 1], steps.steps[numbers[-1] - 1]
-    name = "steps" if numbers[0] < numbers[-1] else "step"
+    run, several = format_run(numbers[0], numbers[-1]), numbers[0] < numbers[-1]
     parts = [first.phase] if first.phase else []
-    parts.append(f"{name} {format_run(numbers[0], numbers[-1])} of {len(steps.steps)}")
+    parts.append(f"step{'s' if several else ''} {run} of {len(steps.steps)}")
     if steps.timed:
         parts.append(f"{format_time(first.begin_us)} to {format_time(last.end_us)} us")
     parts.append(f"{format_size(first.each)} a rank")
-    head = Text(", ".join(parts), style="bold")
+    head = Text(translated(", ".join(parts)), style="bold")
     head.truncate(room, overflow="ellipsis")
     yield head
-    said = Text(first.said)
+    said = Text(translated(first.said))
     said.truncate(room, overflow="ellipsis")
     yield said
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hccl_py.clocks.carried import carried
 from hccl_py.clocks.cost import CostModel
 from hccl_py.clocks.links import Links
 from hccl_py.clocks.stragglers import Stragglers
@@ -20,7 +21,6 @@ from hccl_py.errors import ParameterError
 from hccl_py.program.describe import format_ranks
 from hccl_py.program.program import Program
 from hccl_py.simulator.batches import RankTimes, time_ranks
-from hccl_py.simulator.load import carried
 from hccl_py.topology import Topology
 from hccl_py.trace.scene.model import DONE, STUCK, UNREACHED, Traffic
 from hccl_py.values import Floats, IntArray

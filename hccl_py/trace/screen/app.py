@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from rich.text import Text
 from textual import events
 from textual.app import App, ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.screen import Screen
 from textual.widgets import Footer, Input, Static
 
 from hccl_py.errors import ParameterError
+from hccl_py.language import translated
 from hccl_py.printable import brief
 from hccl_py.trace.scene import Scene
 from hccl_py.trace.screen.browser import Browser
@@ -18,6 +21,16 @@ from hccl_py.trace.screen.details import describe_bar
 from hccl_py.trace.screen.dialogs import HELP, FindingList, Note
 from hccl_py.trace.screen.lanes_view import LanesView
 from hccl_py.trace.words import Words
+
+
+class _SpokenScreen(Screen[None]):
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        return {
+            key: active._replace(binding=replace(active.binding, description=translated(said)))
+            for key, active in super().active_bindings.items()
+            for said in [active.binding.description]
+        }
 
 
 class Viewer(App[None]):
@@ -45,14 +58,23 @@ class Viewer(App[None]):
     def compose(self) -> ComposeResult:
         """Put title, lanes, details and search below each other."""
         scene = self.browser.scene
-        title = f"{brief(scene.title)}   {scene.total_us:.2f} us"
+        title = f"{translated(brief(scene.title))}   {scene.total_us:.2f} us"
         errors = len(self.browser.findings)
-        title += f"   {errors} finding{'s' if errors > 1 else ''}: e lists" if errors else ""
+        if errors:
+            title += translated(f"   {errors} finding{'s' if errors > 1 else ''}: e lists")
         yield Static(Text(title, "bold", no_wrap=True, overflow="ellipsis"), id="title")
         yield LanesView(self.browser, self.words)
         yield Static(id="details")
         yield Input(placeholder="read  kind:wait  rank:3  at:CCL_Out[256K]", id="search")
         yield Footer()
+
+    def get_default_screen(self) -> Screen[None]:
+        """Return the screen with the names of keys in the language that is spoken."""
+        return _SpokenScreen(id="_default")
+
+    def notify(self, message: str, **options: Any) -> None:
+        """Say something for a while."""
+        super().notify(translated(message), **options)
 
     def on_mount(self) -> None:
         """Begin at the lanes."""
@@ -68,7 +90,7 @@ class Viewer(App[None]):
 
     def action_help(self) -> None:
         """Show the keys."""
-        self.push_screen(Note(HELP))
+        self.push_screen(Note(translated(HELP)))
 
     def action_findings(self) -> None:
         """List the findings."""

@@ -6,6 +6,8 @@ import numpy as np
 from rich.text import Text
 
 from hccl_py.enums import TaskKind
+from hccl_py.language import translated
+from hccl_py.language.wrapping import padded
 from hccl_py.printable import brief
 from hccl_py.trace.scene import STUCK, UNREACHED
 from hccl_py.trace.screen.browser import Browser
@@ -21,13 +23,14 @@ def describe_bar(browser: Browser, words: Words) -> Text:
     scene, bar = browser.scene, browser.bar
     if bar < 0:
         facts = "\n".join(f"{name}: {brief(value)}" for name, value in scene.facts)
-        return Text(f"{facts}\n\nright selects a task, ? lists all keys", "dim")
+        hint = "right selects a task, ? lists all keys"
+        return Text("\n\n".join(map(translated, (facts, hint))), "dim")
     (step,) = steps_of(scene, [bar])
     text = Text().append(f"{_place(step, words)}: ", "bold")
     text.append(" ".join(words.line(step)).rstrip(), style_of(step))
     state = int(scene.bars.state[bar])
-    text.append(f"\n{_times(step, state)}{_STATES.get(state, '')}")
-    about = [f"round {step.round + 1}", step.label, step.source]
+    text.append("\n" + translated(f"{_times(step, state)}{_STATES.get(state, '')}"))
+    about = [translated(f"round {step.round + 1}"), step.label, step.source]
     text.append("\n" + "   ".join(filter(None, about)), "dim")
     cause, consequence = browser.cause(), browser.consequence()
     is_post = consequence >= 0 and scene.waits_for(consequence) == bar
@@ -36,11 +39,13 @@ def describe_bar(browser: Browser, words: Words) -> Text:
         if other >= 0:
             (found,) = steps_of(scene, [other])
             said = " ".join(words.line(found)).rstrip()
-            text.append(f"\n{head:<11}", "bold").append(f"{_place(found, words)}: {said}")
-    text.append(_on_path(browser))
+            text.append("\n" + padded(translated(head), 11), "bold")
+            text.append(f"{_place(found, words)}: {said}")
+    if on_path := _on_path(browser):
+        text.append("\n" + translated(on_path))
     for group in browser.findings:
         if any(bar in member.bars for member in group.members):
-            first = brief(group.first.finding.message.split("\n")[0])
+            first = brief(translated(group.first.finding.message.split("\n")[0]))
             text.append(f"\n!{group.number} {group.first.finding.name}: {first}", "bold red")
     return text
 
@@ -68,4 +73,4 @@ def _on_path(browser: Browser) -> str:
     if not len(mine):
         return ""
     spent = float((critical.end_us[mine] - critical.begin_us[mine]).sum())
-    return f"\non the critical path for {format_time(spent)} us"
+    return f"on the critical path for {format_time(spent)} us"

@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from hccl_py.language import translated
 from hccl_py.printable import brief
 from hccl_py.trace.screen.browser import Browser
 
@@ -85,11 +86,12 @@ class FindingList(ModalScreen[int]):
     def _said(self, number: int) -> Text:
         group = self._browser.findings[number]
         finding = group.first.finding
-        text = Text().append(f"!{group.number} {finding.severity.spelling}: {finding.name}", "bold")
+        head = f"!{group.number} {finding.severity.spelling}: {finding.name}"
+        text = Text().append(translated(head), "bold")
         if group.total > 1:
-            text.append(f" and {group.total - 1} more like this")
+            text.append(translated(f" and {group.total - 1} more like this"))
         for part in filter(None, (finding.message, finding.source, finding.hint)):
-            text.append("\n   " + brief(part.replace("\n", " "), 1000))
+            text.append("\n   " + brief(translated(part).replace("\n", " "), 1000))
         return text
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from rich.cells import cell_len, set_cell_size
+from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -17,6 +17,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from hccl_py.language import translated
 from hccl_py.printable import brief
 from hccl_py.trace.gantt.chart import format_runs, path_spans
 from hccl_py.trace.gantt.lanes import Lane, Run
@@ -45,8 +46,8 @@ class LanesView(ScrollView, can_focus=True):
     """The lanes of a scene: the first line is the scale, the others scroll."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "browse('along', -1)", "before", show=False),
-        Binding("right", "browse('along', 1)", "behind", show=False),
+        Binding("left", "browse('along', -1)", show=False),
+        Binding("right", "browse('along', 1)", show=False),
         Binding("up", "browse('down', -1)", show=False),
         Binding("down", "browse('down', 1)", show=False),
         Binding("pageup", "browse('down', -10)", show=False),
@@ -58,8 +59,8 @@ class LanesView(ScrollView, can_focus=True):
         Binding("b,backspace", "browse('back')", show=False),
         Binding("plus,equals_sign", "browse('zoom', 0.5)", "zoom", key_display="+ -"),
         Binding("minus", "browse('zoom', 2)", show=False),
-        Binding("less_than_sign,comma", "browse('pan', -0.5)", "earlier", show=False),
-        Binding("greater_than_sign,full_stop", "browse('pan', 0.5)", "later", show=False),
+        Binding("less_than_sign,comma", "browse('pan', -0.5)", show=False),
+        Binding("greater_than_sign,full_stop", "browse('pan', 0.5)", show=False),
         Binding("0", "browse('show_all')", show=False),
         Binding("z", "browse('show_selected')", show=False),
         Binding("enter,space", "fold", show=False),
@@ -126,7 +127,8 @@ class LanesView(ScrollView, can_focus=True):
     def _heading(self, group: int) -> list[Run]:
         browser = self.browser
         ranks, drawn = browser.groups[group], browser.drawn[group]
-        name = format_runs(ranks, 2) + (f" as {drawn}" if len(ranks) > 1 else "")
+        name = translated(format_runs(ranks, 2))
+        name += translated(f" as {drawn}") if len(ranks) > 1 else ""
         folded = "+" if group in browser.folded else "-"
         return [(_fitted(f"{folded} {name}"), "bold"), (self._phase_line(drawn), "italic")]
 
@@ -260,4 +262,4 @@ def _by_lane(scene: Scene) -> dict[int, tuple[Floats, Floats]]:
 
 
 def _fitted(text: str, width: int = _NAMES) -> str:
-    return set_cell_size(text, width - 1) + " " if cell_len(text) >= width else f"{text:<{width}}"
+    return set_cell_size(set_cell_size(text, width - 1), width)

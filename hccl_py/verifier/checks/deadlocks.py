@@ -165,12 +165,14 @@ class _Blocked:
 
     def _must_post(self, cell: int) -> str:
         """Return a sentence that names the rank or stream that must post a notify."""
-        what, transports = "must post it once for each wait", self.subject.program.transports
+        transports = self.subject.program.transports
         if cell >= transports.cells:
-            return f"Another stream of this rank {what}."
+            return "Another stream of this rank must post it once for each wait."
         rank = int(transports.peer[cell // transports.stride])
         begin, end = self.subject.tasks.first[rank : rank + 2]
-        return f"Rank {rank} {what}{', but it issues no task at all' if begin == end else ''}."
+        if begin == end:
+            return f"Rank {rank} must post it once for each wait, but it issues no task at all."
+        return f"Rank {rank} must post it once for each wait."
 
 
 def _balance(posts: int, waits: int) -> str:

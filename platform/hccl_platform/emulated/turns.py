@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hccl_py.clocks.cost import CostModel
 from hccl_py.clocks.links import Links
 from hccl_py.clocks.stragglers import EVEN, Stragglers
+from hccl_py.errors import ParameterError
 from hccl_py.program.program import Program
 from hccl_py.program.transports import Transports
 from hccl_py.topology.topology import Topology
@@ -55,6 +56,11 @@ class Turns:
 def check_slow(topology: Topology, slow: Stragglers) -> None:
     """Raise ParameterError for ranks and links that do not exist."""
     slow.of_ranks(topology.size)
+    if slow.lost:
+        raise ParameterError(
+            f"--slow {' '.join(slow.options())}: a run with a lost link may have no end.",
+            "`hccl-py simulate` says what goes over it.",
+        )
     if slow.links:
         links = Links(topology, CostModel.of(topology.product.name), slow)
         links.capacities(np.zeros(0, np.int64))  # looks every slow link up
