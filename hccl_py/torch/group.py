@@ -17,6 +17,7 @@ import torch.distributed as dist
 
 from hccl_py.communicator.communicator import Communicator
 from hccl_py.errors import HcclError
+from hccl_py.plugins.platforms import Mailboxes
 from hccl_py.torch import calls
 from hccl_py.torch.joining import Member, member_of
 from hccl_py.torch.point_to_point import PointToPoint
@@ -35,7 +36,9 @@ def create(options: Any, settings: Any) -> ProcessGroup:
     world = dist.group.WORLD if dist.is_initialized() else None
     known = world.member if isinstance(world, ProcessGroup) else None
     try:
-        return ProcessGroup(member_of(options, settings, known))
+        group = ProcessGroup(member_of(options, settings, known))
+        group.open()
+        return group
     except Exception as error:
         raise as_torch_error(error) from None
 
@@ -51,10 +54,17 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         super().__init__(member.rank, member.size)
         self.member = member
         self._queues: dict[torch.device, TorchQueue] = {}
-        self._messages = PointToPoint(member)
+        self._messages = PointToPoint(member, self._open_mailboxes)
         self._name = self._description = ""
         self._sequence = 0
         atexit.register(member.shut)
+
+    def open(self) -> None:
+        """Meet the group's other processes: all of them do so when torch makes the group."""
+        self._open_mailboxes()
+
+    def _open_mailboxes(self) -> Mailboxes | None:
+        return self._queue(CPU).open().open_mailboxes()
 
     # ---- names and numbers ----
 
@@ -100,16 +110,16 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         if self._messages.has_failed or any(q.has_failed for q in self._queues.values()):
             self.abort()
             return
+        self._messages.close()
         for queue in self._queues.values():
             queue.close()
-        self._messages.close()
 
     def abort(self) -> None:
         """End all running calls, at all ranks, and release everything."""
         self.member.is_over.set()
+        self._messages.abort()
         for queue in self._queues.values():
             queue.abort()
-        self._messages.abort()
 
     # ---- one tensor at every rank ----
 

@@ -66,13 +66,17 @@ class Member:
 
     def pair(self, source: int, destination: int, name: str, device: torch.device) -> Communicator:
         """Open the communicator of a sender, its rank 0, and a receiver; both do so."""
-        if source == destination:
-            raise ParameterError(
-                f"Rank {self.rank} sends to itself.", "Copy the tensor: torch has no such message."
-            )
+        self.check_other(destination if source == self.rank else source)
         size = min(self.config.buffsize_mb, MESSAGE_MB)
         config = replace(self.config, buffsize_mb=size)
         return self._open((source, destination), name, device, config)
+
+    def check_other(self, rank: int) -> None:
+        """Refuse a message of this rank to itself."""
+        if rank == self.rank:
+            raise ParameterError(
+                f"Rank {self.rank} sends to itself.", "Copy the tensor: torch has no such message."
+            )
 
     def shut(self) -> None:
         """Keep all threads out of the store for good: the process ends."""

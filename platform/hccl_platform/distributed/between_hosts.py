@@ -53,6 +53,9 @@ class MessageSession(SharedSession):
         self._hosts, self._messenger = tuple(hosts), messenger
         messenger.held_up = self._wakeups.held_up
 
+    def open_mailboxes(self) -> None:
+        """Return None: some ranks share no memory with this one."""
+
     def close(self) -> None:
         super().close()
         self._messenger.close()
