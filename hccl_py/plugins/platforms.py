@@ -38,8 +38,8 @@ __all__ = [
     "DiagnosticsProvider",
     "Fact",
     "Group",
+    "MailboxMessage",
     "Mailboxes",
-    "Message",
     "Messaging",
     "OnDevice",
     "PeerMonitor",
@@ -309,7 +309,7 @@ class Abortable(Protocol):
         """End all runs with this error at all ranks."""
 
 
-class Message(Protocol):
+class MailboxMessage(Protocol):
     """A send or a receive of a Mailboxes: `peer` is the rank at the other end, and `error` says why
     it has failed, once it has ended.
     """
@@ -334,7 +334,7 @@ class Mailboxes(Protocol):
         dtype: DataType,
         data: npt.NDArray[np.uint8],
         at_end: Callable[[Any], object],
-    ) -> Message:
+    ) -> MailboxMessage:
         """Begin to send data, which stays as it is until the message has ended."""
 
     def receive(
@@ -344,7 +344,7 @@ class Mailboxes(Protocol):
         dtype: DataType,
         into: npt.NDArray[np.uint8],
         at_end: Callable[[Any], object],
-    ) -> Message:
+    ) -> MailboxMessage:
         """Begin to receive the next message with a tag from a rank, with None from any."""
 
     def wait(self, message: Any, timeout_s: float | None = None) -> bool:

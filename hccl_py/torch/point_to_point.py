@@ -14,7 +14,7 @@ import torch
 
 from hccl_py.enums import DataType
 from hccl_py.errors import HcclError, PeerLostError
-from hccl_py.plugins.platforms import Mailboxes, Message
+from hccl_py.plugins.platforms import Mailboxes, MailboxMessage
 from hccl_py.torch.joining import Member
 from hccl_py.torch.pairs import Pairs
 from hccl_py.torch.tensor_arrays import Array, flat, is_on_host, put_back
@@ -87,7 +87,9 @@ class PointToPoint:
         work = MessageWork(tensor, mailboxes, lambda: put_back(tensor, data))
         return self._posted(work, partial(mailboxes.receive, source, tag), data)
 
-    def _posted(self, work: MessageWork, post: Callable[..., Message], data: Array) -> TorchWork:
+    def _posted(
+        self, work: MessageWork, post: Callable[..., MailboxMessage], data: Array
+    ) -> TorchWork:
         try:
             work.message = post(DataType.of(data.dtype), data.view(np.uint8), work.at_end)
         except HcclError as error:

@@ -18,7 +18,7 @@ from hccl_py.errors import (
     MismatchError,
     PeerLostError,
 )
-from hccl_py.plugins.platforms import Mailboxes, Message
+from hccl_py.plugins.platforms import Mailboxes, MailboxMessage
 
 _ENDING = threading.Lock()
 """Held where a work ends, and where its future is made: one of the two fills the future."""
@@ -136,10 +136,10 @@ class MessageWork(TorchWork):
         self, tensor: torch.Tensor, mailboxes: Mailboxes, landed: Callable[[], None]
     ) -> None:
         super().__init__([tensor])
-        self.message: Message | None = None
+        self.message: MailboxMessage | None = None
         self._mailboxes, self._landed = mailboxes, landed
 
-    def at_end(self, message: Message) -> None:
+    def at_end(self, message: MailboxMessage) -> None:
         """End as the message has."""
         if isinstance(message.error, Exception):
             self.fail(as_torch_error(message.error))

@@ -28,7 +28,7 @@ from hccl_platform.distributed.header import CLOSED, MAIL_ASLEEP, Header
 from hccl_platform.distributed.late_ranks import stopped_ranks
 from hccl_platform.distributed.pauses import Pauses
 from hccl_platform.distributed.rendezvous import Descriptors
-from hccl_platform.distributed.rings import Heading, Ring
+from hccl_platform.distributed.rings import ByteRing, Heading
 from hccl_platform.lowering.moves import Bytes
 from hccl_py.enums import DataType
 from hccl_py.errors import ExecTimeoutError, HcclError, MismatchError, ParameterError, PeerLostError
@@ -47,10 +47,10 @@ _FOR_DATA, _FOR_ROOM = 1, 2
 
 _ITS_OUTPUT = "Its own output says why. Start the job anew."
 
-AtEnd = Callable[["Message"], object]
+AtEnd = Callable[["RingMessage"], object]
 
 
-class Message:
+class RingMessage:
     """A send of `rank` to a `peer`, or its receive from one, with None from any rank.
 
     It ends once: then `peer` is the rank at the other end, `error` None or the reason why it has
@@ -89,11 +89,12 @@ class Message:
     @property
     def waits(self) -> str:
         """The wait of this message's rank, in words."""
-        tag = f"with tag {self.heading.tag}"
+        rank, peer, tag = self.rank, self.peer, self.heading.tag
         if self.is_send:
-            return f"Rank {self.rank} has waited for rank {self.peer} to take a message {tag}"
-        source = "any rank" if self.peer is None else f"rank {self.peer}"
-        return f"Rank {self.rank} has waited for a message of {source} {tag}"
+            return f"Rank {rank} has waited for rank {peer} to take a message with tag {tag}"
+        if peer is None:
+            return f"Rank {rank} has waited for a message of any rank with tag {tag}"
+        return f"Rank {rank} has waited for a message of rank {peer} with tag {tag}"
 
 
 class _Arrival:
@@ -101,13 +102,13 @@ class _Arrival:
     takes it; `left` is the part of the memory that waits for bytes.
     """
 
-    def __init__(self, source: int, heading: Heading, receive: Message | None) -> None:
+    def __init__(self, source: int, heading: Heading, receive: RingMessage | None) -> None:
         self.source, self.heading, self.receive = source, heading, receive
         self.into = receive.data if receive else np.empty(heading.size, np.uint8)
         self.left = self.into
 
 
-class Mailboxes(Pauses):
+class RingMailboxes(Pauses):
     """The messages of one rank. An error of one ends the session of all ranks.
 
     `ring` gives the ring in a rank's file for the messages of another; `publish` tells all ranks an
@@ -120,7 +121,7 @@ class Mailboxes(Pauses):
         headers: Sequence[Header],
         descriptors: Sequence[Descriptors],
         limit_s: float | None,
-        ring: Callable[[int, int], Ring],
+        ring: Callable[[int, int], ByteRing],
         publish: Callable[[BaseException], object],
     ) -> None:
         events = [d.mail for d in descriptors]
@@ -129,11 +130,11 @@ class Mailboxes(Pauses):
         self._to = cache(lambda peer: ring(peer, rank))
         self._from = cache(lambda peer: ring(rank, peer))
         self._others = [peer for peer in range(len(events)) if peer != rank]
-        self._sends: dict[int, deque[Message]] = {peer: deque() for peer in self._others}
-        self._receives: list[Message] = []
+        self._sends: dict[int, deque[RingMessage]] = {peer: deque() for peer in self._others}
+        self._receives: list[RingMessage] = []
         self._arriving: dict[int, _Arrival] = {}
         self._untaken: list[_Arrival] = []
-        self._over: deque[Message] = deque()
+        self._over: deque[RingMessage] = deque()
         self.error: BaseException | None = None
         """The error that has ended all messages."""
         self._state, self._leads = threading.RLock(), threading.Lock()
@@ -142,20 +143,20 @@ class Mailboxes(Pauses):
         self._helper: threading.Thread | None = None
         self._is_closed = False
 
-    def send(self, peer: int, tag: int, dtype: DataType, data: Bytes, at_end: AtEnd) -> Message:
+    def send(self, peer: int, tag: int, dtype: DataType, data: Bytes, at_end: AtEnd) -> RingMessage:
         """Begin to send data, which stays as it is until the message has ended."""
-        message = Message(self.rank, peer, Heading(tag, len(data), dtype.number), data, at_end)
+        message = RingMessage(self.rank, peer, Heading(tag, len(data), dtype.number), data, at_end)
         message.is_send = True
         return self._post(message, self._sends[peer].append)
 
     def receive(
         self, peer: int | None, tag: int, dtype: DataType, into: Bytes, at_end: AtEnd
-    ) -> Message:
+    ) -> RingMessage:
         """Begin to receive the next message with a tag from a rank, with None from any."""
-        message = Message(self.rank, peer, Heading(tag, len(into), dtype.number), into, at_end)
+        message = RingMessage(self.rank, peer, Heading(tag, len(into), dtype.number), into, at_end)
         return self._post(message, self._take)
 
-    def wait(self, message: Message, timeout_s: float | None = None) -> bool:
+    def wait(self, message: RingMessage, timeout_s: float | None = None) -> bool:
         """Wait until a message has ended, at most for so long; return whether it has."""
         end = None if timeout_s is None else time.monotonic() + timeout_s
         while not message.is_over:
@@ -205,7 +206,7 @@ class Mailboxes(Pauses):
 
     # ---- messages that have not ended ----
 
-    def _post(self, message: Message, add: Callable[[Message], object]) -> Message:
+    def _post(self, message: RingMessage, add: Callable[[RingMessage], object]) -> RingMessage:
         """Add a message, and move what can be moved at once."""
         if self.error is not None:
             raise self.error
@@ -221,7 +222,7 @@ class Mailboxes(Pauses):
             self._ask_for_help()
         return message
 
-    def _take(self, receive: Message) -> None:
+    def _take(self, receive: RingMessage) -> None:
         """Give a receive the first message that has come for it, else let it wait."""
         for arrival in self._untaken:
             if receive.takes(arrival.source, arrival.heading):
@@ -232,7 +233,7 @@ class Mailboxes(Pauses):
                 return
         self._receives.append(receive)
 
-    def _pending(self) -> list[Message]:
+    def _pending(self) -> list[RingMessage]:
         """Return the messages that have not ended."""
         with self._state:
             found = [message for queue in self._sends.values() for message in queue]
@@ -255,7 +256,7 @@ class Mailboxes(Pauses):
             moved += [self._pull(peer) for peer in self._others if self._is_wanted(peer)]
             return any(moved)
 
-    def _push(self, peer: int, queue: deque[Message]) -> bool:
+    def _push(self, peer: int, queue: deque[RingMessage]) -> bool:
         """Write messages to a ring while there is room."""
         ring, has_moved = self._to(peer), False
         while queue and (queue[0].has_begun or ring.begin(queue[0].heading)):
@@ -400,7 +401,7 @@ class Mailboxes(Pauses):
             return f"Rank {peer} has closed its communicator"
         return f"Rank {peer}'s process has ended" if peer in self._ended else ""
 
-    def _late(self, message: Message) -> ExecTimeoutError:
+    def _late(self, message: RingMessage) -> ExecTimeoutError:
         waits = f"{message.waits} for {self._limit_s:g} s, longer than HCCL_EXEC_TIMEOUT allows."
         found = stopped_ranks(self._processes)
         if found is not None:

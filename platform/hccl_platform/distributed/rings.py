@@ -41,7 +41,7 @@ class Heading(NamedTuple):
         return f"{self.size // dtype.itemsize} {dtype.value}"
 
 
-class Ring:
+class ByteRing:
     """One side of a ring; `at` counts the bytes that this side has written, or read."""
 
     def __init__(self, memory: Bytes) -> None:

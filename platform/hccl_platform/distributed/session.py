@@ -13,10 +13,10 @@ import numpy.typing as npt
 from hccl_platform.distributed.bound_part import BoundPart, RankContext
 from hccl_platform.distributed.fences import order_accesses
 from hccl_platform.distributed.header import GATHERED, Header
-from hccl_platform.distributed.mailboxes import Mailboxes
+from hccl_platform.distributed.mailboxes import RingMailboxes
 from hccl_platform.distributed.one_sided import Counts, Queue, run_queues
 from hccl_platform.distributed.rendezvous import close_descriptors, exchange_descriptors
-from hccl_platform.distributed.rings import RING_BYTES, Ring
+from hccl_platform.distributed.rings import RING_BYTES, ByteRing
 from hccl_platform.distributed.shared_memory import (
     GATHER_BYTES,
     NOTIFIES,
@@ -78,7 +78,7 @@ class SharedSession:
         self._wakeups = Wakeups(rank, headers, self._descriptors, limit_s)
         self._limit_s = limit_s
         self._counts = Counts(size * NOTIFIES)
-        self._mailboxes: Mailboxes | None = None
+        self._mailboxes: RingMailboxes | None = None
         self._gathers = 0
         self._parts: WeakKeyDictionary[Program, dict[tuple[str, int], BoundPart]]
         self._parts = WeakKeyDictionary()
@@ -135,11 +135,11 @@ class SharedSession:
                 )
             return self._call(_GATHERS, lambda: self._gather(data))
 
-    def open_mailboxes(self) -> Mailboxes | None:
+    def open_mailboxes(self) -> RingMailboxes | None:
         self._state.check()
         with self._order:
             if self._mailboxes is None:
-                self._mailboxes = Mailboxes(
+                self._mailboxes = RingMailboxes(
                     self._rank,
                     self._wakeups.headers,
                     self._descriptors,
@@ -204,9 +204,9 @@ class SharedSession:
         at = self._memory.regions.gathers + self._gathers % 2 * GATHER_BYTES
         return self._memory.bytes_at(rank, at, _LENGTH_BYTES + size)
 
-    def _ring(self, owner: int, sender: int) -> Ring:
+    def _ring(self, owner: int, sender: int) -> ByteRing:
         at = self._memory.regions.ring_of(sender)
-        return Ring(self._memory.bytes_at(owner, at, RING_BYTES))
+        return ByteRing(self._memory.bytes_at(owner, at, RING_BYTES))
 
     def _part(self, tag: str, program: Program, half: int = 0) -> BoundPart:
         parts = self._parts.setdefault(program, {})
