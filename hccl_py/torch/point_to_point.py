@@ -14,7 +14,7 @@ import torch
 
 from hccl_py.enums import DataType
 from hccl_py.errors import HcclError, PeerLostError
-from hccl_py.plugins.platforms import Mailboxes, MailboxMessage
+from hccl_py.plugins.platforms import Mailboxes
 from hccl_py.torch.joining import Member
 from hccl_py.torch.pairs import Pairs
 from hccl_py.torch.tensor_arrays import Array, flat, is_on_host, put_back
