@@ -87,9 +87,7 @@ class PointToPoint:
         work = MessageWork(tensor, mailboxes, lambda: put_back(tensor, data))
         return self._posted(work, partial(mailboxes.receive, source, tag), data)
 
-    def _posted(
-        self, work: MessageWork, post: Callable[..., MailboxMessage], data: Array
-    ) -> TorchWork:
+    def _posted(self, work: MessageWork, post: Callable[..., Any], data: Array) -> TorchWork:
         try:
             work.message = post(DataType.of(data.dtype), data.view(np.uint8), work.at_end)
         except HcclError as error:
