@@ -47,12 +47,12 @@ from hccl_py.plugins.platforms import (
     TaskTimes,
     Timed,
 )
-from hccl_py.selection import Selection
 from hccl_py.topology import Topology
 from hccl_py.topology.presets import DEFAULT_PRESET
 
 if TYPE_CHECKING:
     from hccl_py.clocks.cost import CostModel
+    from hccl_py.selection import Selection
     from hccl_py.tuning.table import TuningTable
 
 
