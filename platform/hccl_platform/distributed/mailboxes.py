@@ -224,14 +224,15 @@ class RingMailboxes(Pauses):
 
     def _take(self, receive: RingMessage) -> None:
         """Give a receive the first message that has come for it, else let it wait."""
+        self._receives.append(receive)
         for arrival in self._untaken:
             if receive.takes(arrival.source, arrival.heading):
+                self._receives.remove(receive)
                 self._untaken.remove(arrival)
                 arrival.receive, receive.peer = receive, arrival.source
                 if not len(arrival.left):
                     self._arrived(arrival)
                 return
-        self._receives.append(receive)
 
     def _pending(self) -> list[RingMessage]:
         """Return the messages that have not ended."""

@@ -160,6 +160,16 @@ def test_a_message_of_another_size_is_named_and_published(job: Job) -> None:
         job.send(1, 0, b"more")
 
 
+def test_a_message_of_another_size_that_came_before_is_named(job: Job) -> None:
+    """It was read out of the ring for a receive with another tag."""
+    job.send(0, 1, b"long", 1)
+    job.send(0, 1, b"x", 2)
+    assert job.receive(1, 0, 1, 2)[1]() == b"x"
+    received, _ = job.receive(1, 0, 2, 1)
+    assert job.ranks[1].wait(received, SOON_S)
+    assert isinstance(received.error, MismatchError)
+
+
 @pytest.mark.parametrize("way", ["closed", "ended"])
 def test_a_rank_that_has_gone_ends_waits_for_it(job: Job, way: str) -> None:
     """What it has sent before still comes."""
