@@ -121,7 +121,7 @@ def emulated(ops: Ops) -> Times:
 PEER = """
 import json, sys, time
 sys.path.insert(0, {folder!r})
-from processes import OPS, RANKS, of_slowest, timed
+from processes import OPS, RANKS, of_slowest, repeats, timed
 ops = json.loads({ops!r})
 """
 
@@ -175,6 +175,37 @@ dist.all_gather_object(rows, (own, spent, start_s))
 if rank == 0:
     times, cpus, starts = zip(*rows)
     print(json.dumps({"step": of_slowest(times), "CPU": sum(cpus), "start": sum(starts) / RANKS}))
+dist.destroy_process_group()
+"""
+
+MESSAGES = """
+import warnings, torch, torch.distributed as dist
+warnings.simplefilter('ignore')
+rank, store, backend, _ = int(sys.argv[1]), *sys.argv[2:5]
+torch.set_num_threads(1)
+dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=RANKS)
+found = {}
+for name, (_, size) in ops.items():
+    data, count = torch.zeros(size, dtype=torch.uint8), 4 * repeats(size)
+    def there_and_back():
+        for turn in (0, 1):
+            if turn == rank:
+                dist.send(data, 1 - turn)
+            elif rank < 2:
+                dist.recv(data, turn)
+    there_and_back()
+    dist.barrier()
+    cpu, start = time.process_time(), time.perf_counter()
+    for _ in range(count if rank < 2 else 0):
+        there_and_back()
+    took, cpu = time.perf_counter() - start, time.process_time() - cpu
+    dist.barrier()
+    rows = [None] * RANKS
+    dist.all_gather_object(rows, (took, cpu))
+    found[name] = rows[0][0] / count / 2 * 1e6
+    found[f"CPU, {name}"] = (rows[0][1] + rows[1][1]) / count / 2 * 1e6
+if rank == 0:
+    print(json.dumps(found))
 dist.destroy_process_group()
 """
 
@@ -301,6 +332,27 @@ def steps_line(rounds: int) -> str:
     )
 
 
+def messages_lines(rounds: int) -> str:
+    """Return lines with messages between two of the processes, relative to gloo's."""
+    sizes = {"4 KiB": 4 << 10, "1 MiB": 1 << 20, "64 MiB": 64 << 20}
+    ops = {name: ("send", size) for name, size in sizes.items()}
+    found: dict[str, list[Times]] = {"hccl_py": [], "gloo": []}
+    for _ in range(rounds):
+        for backend, times in found.items():
+            times.append(in_torch(ops, backend, program=MESSAGES))
+    best = {
+        backend: {key: min(row[key] for row in rows) for key in rows[0]}
+        for backend, rows in found.items()
+    }
+    lines = [
+        f"- {name}: {best['gloo'][name] / best['hccl_py'][name]:.2f} × as long, and "
+        f"{best['gloo'][f'CPU, {name}'] / best['hccl_py'][f'CPU, {name}']:.2f} × the CPU time of "
+        "both"
+        for name in sizes
+    ]
+    return "A message, `send` to `recv`; gloo takes\n\n" + "\n".join(lines) + "\n"
+
+
 def measured() -> str:
     """Say when, at which commit, and how busy the machine was before."""
     git = ["git", "rev-parse", "--short", "HEAD"]
@@ -338,7 +390,7 @@ def main() -> None:
     if "torch gloo" in times and "64 MiB" in arguments.sizes:
         text += f"\n{bf16_line(arguments.rounds)}"
     if "torch gloo" in times:
-        text += f"\n{steps_line(arguments.rounds)}"
+        text += f"\n{steps_line(arguments.rounds)}\n{messages_lines(arguments.rounds)}"
     print(text)
     if arguments.write:
         write(text)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hccl_py.call.config import Config
+from hccl_py.call.config import GROUP_NAME, Config
 from hccl_py.call.op_param import OpParam
 from hccl_py.communicator.planning import Plan, Planner
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.operators import make_operator
 from hccl_py.plugins.discovery import installed_executors
-from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.topology import PRESETS, Topology
 
 A2, A3 = PRESETS["atlas-800t-a2"], PRESETS["atlas-900-a3"]

@@ -52,7 +52,7 @@ NEVER_AT_MODULE_LEVEL = {"mpi4py", "networkx", "numba", "textual", "torch", "tor
 DEDICATED: dict[str, set[str]] = {
     f"hccl_py/torch/{name}.py": {"torch"}
     for name in (
-        *("calls", "group", "joining", "point_to_point", "reductions", "sparse", "store"),
+        *("calls", "group", "joining", "pairs", "point_to_point", "reductions", "sparse", "store"),
         *("tensor_arrays", "work"),
     )
 } | {

@@ -1,314 +1,340 @@
 """The executors that come with hccl-py, listed as a plugin package lists its own.
 
-`EXECUTORS` names the module of every executor; each can also be imported from this package by name.
+`MODULES` has the module of every executor and the ops that it executes. A module is imported when
+its executor is asked for: by name from this package, or with all others in `EXECUTORS`.
 """
 
-from hccl_executors import (
-    deter_pipelines,
-    flat,
-    flat_v,
-    graph_meshes,
-    graph_pipelines,
-    hccs_sio,
-    hierarchical,
-    inference,
-    mid_counts,
-    mixed,
-    pipelines,
-    single,
-    stars,
-)
-from hccl_executors.aicpu import at_once, barrier_nhr, pair_messages, parallel, sequence, sole
-from hccl_executors.all_gather.mesh_opbase import AllGatherMeshOpbaseExecutor
-from hccl_executors.all_gather.small_count import AllGatherSmallCount
-from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
-from hccl_executors.all_gather_v.mesh_graph import AllGatherVMeshGraphExecutor
-from hccl_executors.all_gather_v.mesh_opbase import AllGatherVMeshOpbaseExecutor
-from hccl_executors.all_reduce.doubling import AllReduceDoubling
-from hccl_executors.all_reduce.doubling_direct import AllReduceDoublingDirect
-from hccl_executors.all_reduce.mesh_mid_count_loop import AllReduceMeshMidCountLoopExecutor
-from hccl_executors.all_reduce.mesh_oneshot_loop import AllReduceMeshOneshotLoopExecutor
-from hccl_executors.all_reduce.mesh_opbase_loop import AllReduceMeshOpbaseLoopExecutor
-from hccl_executors.all_reduce.mesh_opbase_mid_count import (
-    AllReduceMeshOpbaseMidCountDeterministicExecutor,
-)
-from hccl_executors.all_reduce.mesh_opbase_small_count import (
-    AllReduceMeshOpbaseSmallCountDeterministicExecutor,
-)
-from hccl_executors.all_reduce.mesh_small_count import AllReduceMeshSmallCountExecutor
-from hccl_executors.all_reduce.order_preserved import (
-    AllReduceOrderPreservedExecutor,
-    AllReduceOrderPreservedFor91093Executor,
-)
-from hccl_executors.all_reduce.reduce_plus_bcast import AllReduceReducePlusBcast
-from hccl_executors.all_reduce.small_count_for_910 import AllReduceSmallCountFor910
-from hccl_executors.all_to_all.continuous_pipeline import RunAlltoAllVContinuousPipeline
-from hccl_executors.all_to_all.direct_full_mesh import RunAlltoAllDirectFullmesh
-from hccl_executors.all_to_all.for_310p import RunAlltoAllVFor310PExecutor
-from hccl_executors.all_to_all.full_mesh import RunAlltoAllVFullMesh
-from hccl_executors.all_to_all.pipeline_for_91093 import RunAlltoAllVPipelineFor91093
-from hccl_executors.all_to_all.staged import RunAlltoAllVStaged
-from hccl_executors.all_to_all.two_level_pipeline import RunAlltoAllVTwoLevelPipeline
-from hccl_executors.batch_send_recv.batch_send_recv import BatchSendRecv
-from hccl_executors.batch_send_recv.group import BatchSendRecvGroup
-from hccl_executors.broadcast.plus_broadcast import BroadcastPlusBroadcast
-from hccl_executors.broadcast.small_count import BroadCastSmallCountExecutor
-from hccl_executors.reduce_scatter.deter import ReduceScatterDeterExecutor
-from hccl_executors.reduce_scatter.mesh_dma_elimination import (
-    ReduceScatterMeshDmaEliminationExecutor,
-)
-from hccl_executors.reduce_scatter.mesh_opbase_small_count import (
-    ReduceScatterMeshOpbaseSmallCountDeterministicExecutor,
-)
-from hccl_executors.reduce_scatter.order_preserved import (
-    ReduceScatterOrderPreservedExecutor,
-    ReduceScatterOrderPreservedFor91093Executor,
-)
-from hccl_executors.reduce_scatter_v.deter import ReduceScatterVDeterExecutor
-from hccl_executors.reduce_scatter_v.mesh import ReduceScatterVMeshExecutor
-from hccl_executors.reduce_scatter_v.mesh_opbase import ReduceScatterVMeshOpbaseExecutor
-from hccl_executors.rings import (
-    blocks,
-    concurrent,
-    semi,
-    servers,
-    superpod_pipelines,
-    superpods,
-    superpods_v,
-)
-from hccl_executors.run_proofs import attach_proofs
-from hccl_executors.send_recv.send import SendExecutor
-from hccl_executors.zero_copy import pipelines as zero_copy_pipelines
-from hccl_executors.zero_copy import slots, whole
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from hccl_executors.run_proofs import with_proof
 from hccl_py.plugins.executor import BaseExecutor
 
-__all__ = ["EXECUTORS"]
+__all__ = ["EXECUTORS", "EXECUTOR_OPS", "MODULES"]
 
-EXECUTORS: tuple[type[BaseExecutor], ...] = (
-    # all_reduce
-    superpods.AlignedAllReduceDoubleRingFor91093Executor,
-    blocks.AllReduceARSFor91093Executor,
-    deter_pipelines.AllReduceDeterPipelineExecutor,
-    concurrent.AllReduceDoubleRingConcurrentExecutor,
-    AllReduceDoubling,
-    AllReduceDoublingDirect,
-    superpods.AllReduceFastDoubleRingFor91093Executor,
-    hierarchical.AllReduceMeshExecutor,
-    AllReduceMeshMidCountLoopExecutor,
-    AllReduceMeshOneshotLoopExecutor,
-    AllReduceMeshOpbaseLoopExecutor,
-    AllReduceMeshOpbaseMidCountDeterministicExecutor,
-    pipelines.AllReduceMeshOpbasePipelineExecutor,
-    graph_pipelines.AllReduceMeshGraphPipelineExecutor,
-    AllReduceMeshOpbaseSmallCountDeterministicExecutor,
-    AllReduceMeshSmallCountExecutor,
-    mid_counts.AllReduceMidCountFor91093Executor,
-    mixed.AllReduceMixExecutor,
-    AllReduceOrderPreservedExecutor,
-    AllReduceOrderPreservedFor91093Executor,
-    AllReduceReducePlusBcast,
-    inference.AllReduceRing,
-    servers.AllReduceRingExecutor,
-    superpods.AllReduceRingFor91093Executor,
-    whole.AllReduceRingZerocopyExecutor,
-    single.AllReduceSingleExecutor,
-    AllReduceSmallCountFor910,
-    stars.AllReduceStar,
-    flat.AllReduceComm,
-    # all_gather
-    superpods.AlignedAllGatherDoubleRingFor91093Executor,
-    blocks.AllGatherARSFor91093Executor,
-    concurrent.AllGatherDoubleRingConcurrentExecutor,
-    inference.AllGatherFor310PExecutor,
-    hccs_sio.AllGatherHccsSioExecutor,
-    hierarchical.AllGatherMeshExecutor,
-    graph_meshes.AllGatherMeshGraphExecutor,
-    AllGatherMeshOpbaseExecutor,
-    pipelines.AllGatherMeshOpbasePipelineExecutor,
-    graph_pipelines.AllGatherMeshGraphPipelineExecutor,
-    mid_counts.AllGatherMidCountFor91093Executor,
-    mixed.AllGatherMixExecutor,
-    superpod_pipelines.AllGatherPipelineFor91093Executor,
-    servers.AllGatherRingExecutor,
-    superpods.AllGatherRingFor91093Executor,
-    slots.AllGatherRingZerocopyExchangeExecutor,
-    slots.AllGatherRingZerocopyExecutor,
-    zero_copy_pipelines.AllGatherRingZerocopyPipelineExecutor,
-    semi.AllGatherSemiRingExecutor,
-    single.AllGatherSingleExecutor,
-    inference.AllGatherSlimRingFor310PExecutor,
-    AllGatherSmallCount,
-    flat.AllGatherComm,
-    # all_gather_v
-    superpods_v.AlignedAllGatherVDoubleRingFor91093Executor,
-    flat_v.AllGatherVFor310PExecutor,
-    AllGatherVMeshExecutor,
-    AllGatherVMeshGraphExecutor,
-    graph_pipelines.AllGatherVMeshGraphPipelineExecutor,
-    AllGatherVMeshOpbaseExecutor,
-    pipelines.AllGatherVMeshOpbasePipelineExecutor,
-    superpods_v.AllGatherVRingFor91093Executor,
-    flat_v.AllGatherVComm,
-    # reduce_scatter
-    superpods.AlignedReduceScatterDoubleRingFor91093Executor,
-    blocks.ReduceScatterARSFor91093Executor,
-    ReduceScatterDeterExecutor,
-    deter_pipelines.ReduceScatterDeterPipelineExecutor,
-    concurrent.ReduceScatterDoubleRingConcurrentExecutor,
-    superpods.ReduceScatterFastDoubleRingFor91093Executor,
-    hccs_sio.ReduceScatterHccsSioExecutor,
-    ReduceScatterMeshDmaEliminationExecutor,
-    hierarchical.ReduceScatterMeshExecutor,
-    graph_meshes.ReduceScatterMeshGraphExecutor,
-    pipelines.ReduceScatterMeshOpbasePipelineExecutor,
-    graph_pipelines.ReduceScatterMeshGraphPipelineExecutor,
-    ReduceScatterMeshOpbaseSmallCountDeterministicExecutor,
-    mixed.ReduceScatterMixExecutor,
-    ReduceScatterOrderPreservedExecutor,
-    ReduceScatterOrderPreservedFor91093Executor,
-    superpod_pipelines.ReduceScatterPipelineFor91093Executor,
-    inference.ReduceScatterRing,
-    servers.ReduceScatterRingExecutor,
-    superpods.ReduceScatterRingFor91093Executor,
-    slots.ReduceScatterRingZerocopyExchangeExecutor,
-    zero_copy_pipelines.ReduceScatterRingZerocopyExchangePipelineExecutor,
-    slots.ReduceScatterRingZerocopyExecutor,
-    semi.ReduceScatterSemiRingExecutor,
-    single.ReduceScatterSingleExecutor,
-    inference.ReduceScatterSlimRing,
-    flat.ReduceScatterComm,
-    # reduce_scatter_v
-    superpods_v.AlignedReduceScatterVDoubleRingFor91093Executor,
-    ReduceScatterVDeterExecutor,
-    superpods_v.ReduceScatterVFastDoubleRingFor91093Executor,
-    flat_v.ReduceScatterVFor310PRing,
-    ReduceScatterVMeshExecutor,
-    ReduceScatterVMeshOpbaseExecutor,
-    pipelines.ReduceScatterVMeshOpbasePipelineExecutor,
-    superpods_v.ReduceScatterVRingFor91093Executor,
-    flat_v.ReduceScatterVComm,
-    # broadcast
-    hierarchical.BroadCastMeshExecutor,
-    mixed.BroadCastMixExecutor,
-    servers.BroadCastRingExecutor,
-    superpods.BroadCastRingFor91093Executor,
-    whole.BroadCastRingZerocopyExecutor,
-    single.BroadCastSingleExecutor,
-    BroadCastSmallCountExecutor,
-    stars.BroadCastStar,
-    flat.BroadCastComm,
-    inference.BroadCastCommFor310P,
-    mid_counts.BroadcastMidCountFor91093Executor,
-    BroadcastPlusBroadcast,
-    # reduce
-    hierarchical.ReduceMeshExecutor,
-    superpods.ReduceRingFor91093Executor,
-    servers.ReduceRingPlusHd,
-    single.ReduceSingleExecutor,
-    stars.ReduceStar,
-    flat.ReduceComm,
-    # scatter
-    hierarchical.ScatterMeshExecutor,
-    servers.ScatterRingExecutor,
-    superpods.ScatterRingFor91093Executor,
-    single.ScatterSingleExecutor,
-    stars.ScatterStar,
-    flat.ScatterCommExecutor,
-    # gather
-    hierarchical.GatherMeshExecutor,
-    single.GatherSingleExecutor,
-    stars.GatherStar,
-    flat.GatherComm,
-    # all_to_all
-    RunAlltoAllDirectFullmesh,
-    single.RunAlltoAllSingleExecutor,
-    RunAlltoAllVContinuousPipeline,
-    RunAlltoAllVFor310PExecutor,
-    RunAlltoAllVFullMesh,
-    RunAlltoAllVPipelineFor91093,
-    RunAlltoAllVStaged,
-    RunAlltoAllVTwoLevelPipeline,
-    # send_recv
-    SendExecutor,
-    # batch_send_recv
-    BatchSendRecv,
-    BatchSendRecvGroup,
-    # Ascend 950
-    sequence.AicpuAllGatherSequenceMeshConcurNHRNHR,
-    sequence.AicpuAllReduceSequenceMeshConcurNHR,
-    sequence.AicpuAllReduceSequenceMeshConcurNHRNHR,
-    sequence.AicpuReduceScatterSequenceMeshConcurNHRNHR,
-    sequence.AicpuReduceSequenceMesh1DNHRNHR,
-    sequence.AicpuBroadcastSequenceMesh1dNHRNHR,
-    sequence.AicpuScatterSequenceMeshConcurNHRNHR,
-    sequence.AicpuAllGatherSequenceMeshConcurNHR,
-    sequence.AicpuReduceScatterSequenceMeshConcurNHR,
-    parallel.AicpuAllGatherParallelMeshNHR,
-    parallel.AicpuReduceScatterParallelMeshNHR,
-    parallel.AicpuScatterParallelMeshNHR,
-    parallel.AicpuAllReduceParallelMeshNHR,
-    parallel.AicpuReduceParallelMeshNHR,
-    parallel.AicpuBroadcastParallelMeshNHR,
-    parallel.InsAllGatherParallelMesh1DNHRMultiJetty,
-    parallel.AicpuAllGatherPipeLineUBX,
-    parallel.InsReduceScatterParallelMesh1DNHRUBX,
-    parallel.InsScatterParallelMesh1DNHRUBX,
-    parallel.InsAllReduceParallelRSAGUBX,
-    parallel.ReduceParallelMesh1DNHRUBX,
-    parallel.InsBroadcastParallelMesh1DNHRUBX,
-    at_once.AicpuAllReduceConcurMeshTwoShotNHR,
-    at_once.AicpuReduceScatterConcurMeshNHR,
-    at_once.AicpuAllGatherConcurMeshNHR,
-    at_once.AicpuAllToAllSoleMeshConcurrent,
-    at_once.AicpuAllToAllVSoleMeshConcurrent,
-    sequence.AicpuAllReduceSoleMeshConcur,
-    sole.AicpuAllReduceSoleMeshOneShot,
-    sole.AicpuAllReduceSoleMeshTwoShot,
-    sole.AicpuAllReduceSoleMeshChunkTwoShot,
-    sole.AicpuAllReduceSoleNHR,
-    sole.AicpuAllReduceSoleNHRTwoShotMultiLink,
-    sole.AicpuAllReduceSoleNHRAicpuReduce,
-    sole.AicpuAllReduceStrictOrderedMesh,
-    sole.AllReduceOrderPreservedGroup,
-    sole.AicpuAllGatherSoleMesh,
-    sole.AicpuAllGatherSoleMeshConcur,
-    sole.AicpuAllGatherSoleNHR,
-    sole.AicpuAllGatherSoleNHRMultiLink,
-    sole.AicpuReduceScatterSoleMesh,
-    sole.AicpuReduceScatterSoleMeshConcur,
-    sole.AicpuReduceScatterSoleMeshChunk,
-    sole.AicpuReduceScatterSoleNHR,
-    sole.AicpuReduceScatterSoleNHRMultiLink,
-    sole.AicpuReduceScatterSoleNHRAicpuReduce,
-    sole.AicpuReduceScatterStrictOrderedMesh,
-    sole.ReduceScatterOrderPreservedGroup,
-    sole.AicpuBroadcastSoleMeshTwoShot,
-    sole.AicpuBroadcastSoleNHR,
-    sole.AicpuBroadcastSoleNHRTwoShotMultiLink,
-    sole.AicpuReduceSoleMesh,
-    sole.AicpuReduceSoleMeshTwoShot,
-    sole.AicpuReduceSoleNHR,
-    sole.AicpuReduceSoleNHRAicpuReduce,
-    sole.AicpuScatterSoleMesh,
-    sole.AicpuScatterSoleNHR,
-    sole.AicpuAllToAllSoleMesh,
-    sole.AicpuAllToAllSoleMeshSingleChannel,
-    sole.AicpuAllToAllVSoleMesh,
-    sole.AicpuAllToAllVCSoleMesh,
-    sole.AicpuAllToAllSoleMeshUBX,
-    sole.AicpuAllToAllVSoleMeshUBX,
-    sole.AicpuReduceScatterVSoleMesh,
-    sole.AicpuAllGatherVSoleMesh,
-    barrier_nhr.AicpuBarrierSoleNHR,
-    pair_messages.AicpuSendSole,
-    pair_messages.AicpuBatchSendRecvSoleMesh,
-)
+MODULES: dict[str, tuple[str, ...]] = {
+    "AlignedAllReduceDoubleRingFor91093Executor": ("hccl_executors.rings.superpods", "all_reduce"),
+    "AllReduceARSFor91093Executor": ("hccl_executors.rings.blocks", "all_reduce"),
+    "AllReduceDeterPipelineExecutor": ("hccl_executors.deter_pipelines", "all_reduce"),
+    "AllReduceDoubleRingConcurrentExecutor": ("hccl_executors.rings.concurrent", "all_reduce"),
+    "AllReduceDoubling": ("hccl_executors.all_reduce.doubling", "all_reduce"),
+    "AllReduceDoublingDirect": ("hccl_executors.all_reduce.doubling_direct", "all_reduce"),
+    "AllReduceFastDoubleRingFor91093Executor": ("hccl_executors.rings.superpods", "all_reduce"),
+    "AllReduceMeshExecutor": ("hccl_executors.hierarchical", "all_reduce"),
+    "AllReduceMeshMidCountLoopExecutor": (
+        "hccl_executors.all_reduce.mesh_mid_count_loop",
+        "all_reduce",
+    ),
+    "AllReduceMeshOneshotLoopExecutor": (
+        "hccl_executors.all_reduce.mesh_oneshot_loop",
+        "all_reduce",
+    ),
+    "AllReduceMeshOpbaseLoopExecutor": ("hccl_executors.all_reduce.mesh_opbase_loop", "all_reduce"),
+    "AllReduceMeshOpbaseMidCountDeterministicExecutor": (
+        "hccl_executors.all_reduce.mesh_opbase_mid_count",
+        "all_reduce",
+    ),
+    "AllReduceMeshOpbasePipelineExecutor": ("hccl_executors.pipelines", "all_reduce"),
+    "AllReduceMeshGraphPipelineExecutor": ("hccl_executors.graph_pipelines", "all_reduce"),
+    "AllReduceMeshOpbaseSmallCountDeterministicExecutor": (
+        "hccl_executors.all_reduce.mesh_opbase_small_count",
+        "all_reduce",
+    ),
+    "AllReduceMeshSmallCountExecutor": ("hccl_executors.all_reduce.mesh_small_count", "all_reduce"),
+    "AllReduceMidCountFor91093Executor": ("hccl_executors.mid_counts", "all_reduce"),
+    "AllReduceMixExecutor": ("hccl_executors.mixed", "all_reduce"),
+    "AllReduceOrderPreservedExecutor": ("hccl_executors.all_reduce.order_preserved", "all_reduce"),
+    "AllReduceOrderPreservedFor91093Executor": (
+        "hccl_executors.all_reduce.order_preserved",
+        "all_reduce",
+    ),
+    "AllReduceReducePlusBcast": ("hccl_executors.all_reduce.reduce_plus_bcast", "all_reduce"),
+    "AllReduceRing": ("hccl_executors.inference", "all_reduce"),
+    "AllReduceRingExecutor": ("hccl_executors.rings.servers", "all_reduce"),
+    "AllReduceRingFor91093Executor": ("hccl_executors.rings.superpods", "all_reduce"),
+    "AllReduceRingZerocopyExecutor": ("hccl_executors.zero_copy.whole", "all_reduce"),
+    "AllReduceSingleExecutor": ("hccl_executors.single", "all_reduce"),
+    "AllReduceSmallCountFor910": ("hccl_executors.all_reduce.small_count_for_910", "all_reduce"),
+    "AllReduceStar": ("hccl_executors.stars", "all_reduce"),
+    "AllReduceComm": ("hccl_executors.flat", "all_reduce"),
+    "AlignedAllGatherDoubleRingFor91093Executor": ("hccl_executors.rings.superpods", "all_gather"),
+    "AllGatherARSFor91093Executor": ("hccl_executors.rings.blocks", "all_gather"),
+    "AllGatherDoubleRingConcurrentExecutor": ("hccl_executors.rings.concurrent", "all_gather"),
+    "AllGatherFor310PExecutor": ("hccl_executors.inference", "all_gather"),
+    "AllGatherHccsSioExecutor": ("hccl_executors.hccs_sio", "all_gather"),
+    "AllGatherMeshExecutor": ("hccl_executors.hierarchical", "all_gather"),
+    "AllGatherMeshGraphExecutor": ("hccl_executors.graph_meshes", "all_gather"),
+    "AllGatherMeshOpbaseExecutor": ("hccl_executors.all_gather.mesh_opbase", "all_gather"),
+    "AllGatherMeshOpbasePipelineExecutor": ("hccl_executors.pipelines", "all_gather"),
+    "AllGatherMeshGraphPipelineExecutor": ("hccl_executors.graph_pipelines", "all_gather"),
+    "AllGatherMidCountFor91093Executor": ("hccl_executors.mid_counts", "all_gather"),
+    "AllGatherMixExecutor": ("hccl_executors.mixed", "all_gather"),
+    "AllGatherPipelineFor91093Executor": ("hccl_executors.rings.superpod_pipelines", "all_gather"),
+    "AllGatherRingExecutor": ("hccl_executors.rings.servers", "all_gather"),
+    "AllGatherRingFor91093Executor": ("hccl_executors.rings.superpods", "all_gather"),
+    "AllGatherRingZerocopyExchangeExecutor": ("hccl_executors.zero_copy.slots", "all_gather"),
+    "AllGatherRingZerocopyExecutor": ("hccl_executors.zero_copy.slots", "all_gather"),
+    "AllGatherRingZerocopyPipelineExecutor": ("hccl_executors.zero_copy.pipelines", "all_gather"),
+    "AllGatherSemiRingExecutor": ("hccl_executors.rings.semi", "all_gather"),
+    "AllGatherSingleExecutor": ("hccl_executors.single", "all_gather"),
+    "AllGatherSlimRingFor310PExecutor": ("hccl_executors.inference", "all_gather"),
+    "AllGatherSmallCount": ("hccl_executors.all_gather.small_count", "all_gather"),
+    "AllGatherComm": ("hccl_executors.flat", "all_gather"),
+    "AlignedAllGatherVDoubleRingFor91093Executor": (
+        "hccl_executors.rings.superpods_v",
+        "all_gather_v",
+    ),
+    "AllGatherVFor310PExecutor": ("hccl_executors.flat_v", "all_gather_v"),
+    "AllGatherVMeshExecutor": ("hccl_executors.all_gather_v.mesh", "all_gather_v"),
+    "AllGatherVMeshGraphExecutor": ("hccl_executors.all_gather_v.mesh_graph", "all_gather_v"),
+    "AllGatherVMeshGraphPipelineExecutor": ("hccl_executors.graph_pipelines", "all_gather_v"),
+    "AllGatherVMeshOpbaseExecutor": ("hccl_executors.all_gather_v.mesh_opbase", "all_gather_v"),
+    "AllGatherVMeshOpbasePipelineExecutor": ("hccl_executors.pipelines", "all_gather_v"),
+    "AllGatherVRingFor91093Executor": ("hccl_executors.rings.superpods_v", "all_gather_v"),
+    "AllGatherVComm": ("hccl_executors.flat_v", "all_gather_v"),
+    "AlignedReduceScatterDoubleRingFor91093Executor": (
+        "hccl_executors.rings.superpods",
+        "reduce_scatter",
+    ),
+    "ReduceScatterARSFor91093Executor": ("hccl_executors.rings.blocks", "reduce_scatter"),
+    "ReduceScatterDeterExecutor": ("hccl_executors.reduce_scatter.deter", "reduce_scatter"),
+    "ReduceScatterDeterPipelineExecutor": ("hccl_executors.deter_pipelines", "reduce_scatter"),
+    "ReduceScatterDoubleRingConcurrentExecutor": (
+        "hccl_executors.rings.concurrent",
+        "reduce_scatter",
+    ),
+    "ReduceScatterFastDoubleRingFor91093Executor": (
+        "hccl_executors.rings.superpods",
+        "reduce_scatter",
+    ),
+    "ReduceScatterHccsSioExecutor": ("hccl_executors.hccs_sio", "reduce_scatter"),
+    "ReduceScatterMeshDmaEliminationExecutor": (
+        "hccl_executors.reduce_scatter.mesh_dma_elimination",
+        "reduce_scatter",
+    ),
+    "ReduceScatterMeshExecutor": ("hccl_executors.hierarchical", "reduce_scatter"),
+    "ReduceScatterMeshGraphExecutor": ("hccl_executors.graph_meshes", "reduce_scatter"),
+    "ReduceScatterMeshOpbasePipelineExecutor": ("hccl_executors.pipelines", "reduce_scatter"),
+    "ReduceScatterMeshGraphPipelineExecutor": ("hccl_executors.graph_pipelines", "reduce_scatter"),
+    "ReduceScatterMeshOpbaseSmallCountDeterministicExecutor": (
+        "hccl_executors.reduce_scatter.mesh_opbase_small_count",
+        "reduce_scatter",
+    ),
+    "ReduceScatterMixExecutor": ("hccl_executors.mixed", "reduce_scatter"),
+    "ReduceScatterOrderPreservedExecutor": (
+        "hccl_executors.reduce_scatter.order_preserved",
+        "reduce_scatter",
+    ),
+    "ReduceScatterOrderPreservedFor91093Executor": (
+        "hccl_executors.reduce_scatter.order_preserved",
+        "reduce_scatter",
+    ),
+    "ReduceScatterPipelineFor91093Executor": (
+        "hccl_executors.rings.superpod_pipelines",
+        "reduce_scatter",
+    ),
+    "ReduceScatterRing": ("hccl_executors.inference", "reduce_scatter"),
+    "ReduceScatterRingExecutor": ("hccl_executors.rings.servers", "reduce_scatter"),
+    "ReduceScatterRingFor91093Executor": ("hccl_executors.rings.superpods", "reduce_scatter"),
+    "ReduceScatterRingZerocopyExchangeExecutor": (
+        "hccl_executors.zero_copy.slots",
+        "reduce_scatter",
+    ),
+    "ReduceScatterRingZerocopyExchangePipelineExecutor": (
+        "hccl_executors.zero_copy.pipelines",
+        "reduce_scatter",
+    ),
+    "ReduceScatterRingZerocopyExecutor": ("hccl_executors.zero_copy.slots", "reduce_scatter"),
+    "ReduceScatterSemiRingExecutor": ("hccl_executors.rings.semi", "reduce_scatter"),
+    "ReduceScatterSingleExecutor": ("hccl_executors.single", "reduce_scatter"),
+    "ReduceScatterSlimRing": ("hccl_executors.inference", "reduce_scatter"),
+    "ReduceScatterComm": ("hccl_executors.flat", "reduce_scatter"),
+    "AlignedReduceScatterVDoubleRingFor91093Executor": (
+        "hccl_executors.rings.superpods_v",
+        "reduce_scatter_v",
+    ),
+    "ReduceScatterVDeterExecutor": ("hccl_executors.reduce_scatter_v.deter", "reduce_scatter_v"),
+    "ReduceScatterVFastDoubleRingFor91093Executor": (
+        "hccl_executors.rings.superpods_v",
+        "reduce_scatter_v",
+    ),
+    "ReduceScatterVFor310PRing": ("hccl_executors.flat_v", "reduce_scatter_v"),
+    "ReduceScatterVMeshExecutor": ("hccl_executors.reduce_scatter_v.mesh", "reduce_scatter_v"),
+    "ReduceScatterVMeshOpbaseExecutor": (
+        "hccl_executors.reduce_scatter_v.mesh_opbase",
+        "reduce_scatter_v",
+    ),
+    "ReduceScatterVMeshOpbasePipelineExecutor": ("hccl_executors.pipelines", "reduce_scatter_v"),
+    "ReduceScatterVRingFor91093Executor": ("hccl_executors.rings.superpods_v", "reduce_scatter_v"),
+    "ReduceScatterVComm": ("hccl_executors.flat_v", "reduce_scatter_v"),
+    "BroadCastMeshExecutor": ("hccl_executors.hierarchical", "broadcast"),
+    "BroadCastMixExecutor": ("hccl_executors.mixed", "broadcast"),
+    "BroadCastRingExecutor": ("hccl_executors.rings.servers", "broadcast"),
+    "BroadCastRingFor91093Executor": ("hccl_executors.rings.superpods", "broadcast"),
+    "BroadCastRingZerocopyExecutor": ("hccl_executors.zero_copy.whole", "broadcast"),
+    "BroadCastSingleExecutor": ("hccl_executors.single", "broadcast"),
+    "BroadCastSmallCountExecutor": ("hccl_executors.broadcast.small_count", "broadcast"),
+    "BroadCastStar": ("hccl_executors.stars", "broadcast"),
+    "BroadCastComm": ("hccl_executors.flat", "broadcast"),
+    "BroadCastCommFor310P": ("hccl_executors.inference", "broadcast"),
+    "BroadcastMidCountFor91093Executor": ("hccl_executors.mid_counts", "broadcast"),
+    "BroadcastPlusBroadcast": ("hccl_executors.broadcast.plus_broadcast", "broadcast"),
+    "ReduceMeshExecutor": ("hccl_executors.hierarchical", "reduce"),
+    "ReduceRingFor91093Executor": ("hccl_executors.rings.superpods", "reduce"),
+    "ReduceRingPlusHd": ("hccl_executors.rings.servers", "reduce"),
+    "ReduceSingleExecutor": ("hccl_executors.single", "reduce"),
+    "ReduceStar": ("hccl_executors.stars", "reduce"),
+    "ReduceComm": ("hccl_executors.flat", "reduce"),
+    "ScatterMeshExecutor": ("hccl_executors.hierarchical", "scatter"),
+    "ScatterRingExecutor": ("hccl_executors.rings.servers", "scatter"),
+    "ScatterRingFor91093Executor": ("hccl_executors.rings.superpods", "scatter"),
+    "ScatterSingleExecutor": ("hccl_executors.single", "scatter"),
+    "ScatterStar": ("hccl_executors.stars", "scatter"),
+    "ScatterCommExecutor": ("hccl_executors.flat", "scatter"),
+    "GatherMeshExecutor": ("hccl_executors.hierarchical", "gather"),
+    "GatherSingleExecutor": ("hccl_executors.single", "gather"),
+    "GatherStar": ("hccl_executors.stars", "gather"),
+    "GatherComm": ("hccl_executors.flat", "gather"),
+    "RunAlltoAllDirectFullmesh": (
+        "hccl_executors.all_to_all.direct_full_mesh",
+        "all_to_all",
+        "all_to_all_v",
+        "all_to_all_vc",
+    ),
+    "RunAlltoAllSingleExecutor": (
+        "hccl_executors.single",
+        "all_to_all",
+        "all_to_all_v",
+        "all_to_all_vc",
+    ),
+    "RunAlltoAllVContinuousPipeline": (
+        "hccl_executors.all_to_all.continuous_pipeline",
+        "all_to_all_v",
+    ),
+    "RunAlltoAllVFor310PExecutor": (
+        "hccl_executors.all_to_all.for_310p",
+        "all_to_all",
+        "all_to_all_v",
+        "all_to_all_vc",
+    ),
+    "RunAlltoAllVFullMesh": (
+        "hccl_executors.all_to_all.full_mesh",
+        "all_to_all",
+        "all_to_all_v",
+        "all_to_all_vc",
+    ),
+    "RunAlltoAllVPipelineFor91093": (
+        "hccl_executors.all_to_all.pipeline_for_91093",
+        "all_to_all",
+        "all_to_all_v",
+        "all_to_all_vc",
+    ),
+    "RunAlltoAllVStaged": (
+        "hccl_executors.all_to_all.staged",
+        "all_to_all",
+        "all_to_all_v",
+        "all_to_all_vc",
+    ),
+    "RunAlltoAllVTwoLevelPipeline": (
+        "hccl_executors.all_to_all.two_level_pipeline",
+        "all_to_all",
+        "all_to_all_v",
+        "all_to_all_vc",
+    ),
+    "SendExecutor": ("hccl_executors.send_recv.send", "send_recv"),
+    "BatchSendRecv": ("hccl_executors.batch_send_recv.batch_send_recv", "batch_send_recv"),
+    "BatchSendRecvGroup": ("hccl_executors.batch_send_recv.group", "batch_send_recv"),
+    "AicpuAllGatherSequenceMeshConcurNHRNHR": ("hccl_executors.aicpu.sequence", "all_gather"),
+    "AicpuAllReduceSequenceMeshConcurNHR": ("hccl_executors.aicpu.sequence", "all_reduce"),
+    "AicpuAllReduceSequenceMeshConcurNHRNHR": ("hccl_executors.aicpu.sequence", "all_reduce"),
+    "AicpuReduceScatterSequenceMeshConcurNHRNHR": (
+        "hccl_executors.aicpu.sequence",
+        "reduce_scatter",
+    ),
+    "AicpuReduceSequenceMesh1DNHRNHR": ("hccl_executors.aicpu.sequence", "reduce"),
+    "AicpuBroadcastSequenceMesh1dNHRNHR": ("hccl_executors.aicpu.sequence", "broadcast"),
+    "AicpuScatterSequenceMeshConcurNHRNHR": ("hccl_executors.aicpu.sequence", "scatter"),
+    "AicpuAllGatherSequenceMeshConcurNHR": ("hccl_executors.aicpu.sequence", "all_gather"),
+    "AicpuReduceScatterSequenceMeshConcurNHR": ("hccl_executors.aicpu.sequence", "reduce_scatter"),
+    "AicpuAllGatherParallelMeshNHR": ("hccl_executors.aicpu.parallel", "all_gather"),
+    "AicpuReduceScatterParallelMeshNHR": ("hccl_executors.aicpu.parallel", "reduce_scatter"),
+    "AicpuScatterParallelMeshNHR": ("hccl_executors.aicpu.parallel", "scatter"),
+    "AicpuAllReduceParallelMeshNHR": ("hccl_executors.aicpu.parallel", "all_reduce"),
+    "AicpuReduceParallelMeshNHR": ("hccl_executors.aicpu.parallel", "reduce"),
+    "AicpuBroadcastParallelMeshNHR": ("hccl_executors.aicpu.parallel", "broadcast"),
+    "InsAllGatherParallelMesh1DNHRMultiJetty": ("hccl_executors.aicpu.parallel", "all_gather"),
+    "AicpuAllGatherPipeLineUBX": ("hccl_executors.aicpu.parallel", "all_gather"),
+    "InsReduceScatterParallelMesh1DNHRUBX": ("hccl_executors.aicpu.parallel", "reduce_scatter"),
+    "InsScatterParallelMesh1DNHRUBX": ("hccl_executors.aicpu.parallel", "scatter"),
+    "InsAllReduceParallelRSAGUBX": ("hccl_executors.aicpu.parallel", "all_reduce"),
+    "ReduceParallelMesh1DNHRUBX": ("hccl_executors.aicpu.parallel", "reduce"),
+    "InsBroadcastParallelMesh1DNHRUBX": ("hccl_executors.aicpu.parallel", "broadcast"),
+    "AicpuAllReduceConcurMeshTwoShotNHR": ("hccl_executors.aicpu.at_once", "all_reduce"),
+    "AicpuReduceScatterConcurMeshNHR": ("hccl_executors.aicpu.at_once", "reduce_scatter"),
+    "AicpuAllGatherConcurMeshNHR": ("hccl_executors.aicpu.at_once", "all_gather"),
+    "AicpuAllToAllSoleMeshConcurrent": ("hccl_executors.aicpu.at_once", "all_to_all"),
+    "AicpuAllToAllVSoleMeshConcurrent": ("hccl_executors.aicpu.at_once", "all_to_all_v"),
+    "AicpuAllReduceSoleMeshConcur": ("hccl_executors.aicpu.sequence", "all_reduce"),
+    "AicpuAllReduceSoleMeshOneShot": ("hccl_executors.aicpu.sole", "all_reduce"),
+    "AicpuAllReduceSoleMeshTwoShot": ("hccl_executors.aicpu.sole", "all_reduce"),
+    "AicpuAllReduceSoleMeshChunkTwoShot": ("hccl_executors.aicpu.sole", "all_reduce"),
+    "AicpuAllReduceSoleNHR": ("hccl_executors.aicpu.sole", "all_reduce"),
+    "AicpuAllReduceSoleNHRTwoShotMultiLink": ("hccl_executors.aicpu.sole", "all_reduce"),
+    "AicpuAllReduceSoleNHRAicpuReduce": ("hccl_executors.aicpu.sole", "all_reduce"),
+    "AicpuAllReduceStrictOrderedMesh": ("hccl_executors.aicpu.sole", "all_reduce"),
+    "AllReduceOrderPreservedGroup": ("hccl_executors.aicpu.sole", "all_reduce"),
+    "AicpuAllGatherSoleMesh": ("hccl_executors.aicpu.sole", "all_gather"),
+    "AicpuAllGatherSoleMeshConcur": ("hccl_executors.aicpu.sole", "all_gather"),
+    "AicpuAllGatherSoleNHR": ("hccl_executors.aicpu.sole", "all_gather"),
+    "AicpuAllGatherSoleNHRMultiLink": ("hccl_executors.aicpu.sole", "all_gather"),
+    "AicpuReduceScatterSoleMesh": ("hccl_executors.aicpu.sole", "reduce_scatter"),
+    "AicpuReduceScatterSoleMeshConcur": ("hccl_executors.aicpu.sole", "reduce_scatter"),
+    "AicpuReduceScatterSoleMeshChunk": ("hccl_executors.aicpu.sole", "reduce_scatter"),
+    "AicpuReduceScatterSoleNHR": ("hccl_executors.aicpu.sole", "reduce_scatter"),
+    "AicpuReduceScatterSoleNHRMultiLink": ("hccl_executors.aicpu.sole", "reduce_scatter"),
+    "AicpuReduceScatterSoleNHRAicpuReduce": ("hccl_executors.aicpu.sole", "reduce_scatter"),
+    "AicpuReduceScatterStrictOrderedMesh": ("hccl_executors.aicpu.sole", "reduce_scatter"),
+    "ReduceScatterOrderPreservedGroup": ("hccl_executors.aicpu.sole", "reduce_scatter"),
+    "AicpuBroadcastSoleMeshTwoShot": ("hccl_executors.aicpu.sole", "broadcast"),
+    "AicpuBroadcastSoleNHR": ("hccl_executors.aicpu.sole", "broadcast"),
+    "AicpuBroadcastSoleNHRTwoShotMultiLink": ("hccl_executors.aicpu.sole", "broadcast"),
+    "AicpuReduceSoleMesh": ("hccl_executors.aicpu.sole", "reduce"),
+    "AicpuReduceSoleMeshTwoShot": ("hccl_executors.aicpu.sole", "reduce"),
+    "AicpuReduceSoleNHR": ("hccl_executors.aicpu.sole", "reduce"),
+    "AicpuReduceSoleNHRAicpuReduce": ("hccl_executors.aicpu.sole", "reduce"),
+    "AicpuScatterSoleMesh": ("hccl_executors.aicpu.sole", "scatter"),
+    "AicpuScatterSoleNHR": ("hccl_executors.aicpu.sole", "scatter"),
+    "AicpuAllToAllSoleMesh": ("hccl_executors.aicpu.sole", "all_to_all"),
+    "AicpuAllToAllSoleMeshSingleChannel": ("hccl_executors.aicpu.sole", "all_to_all"),
+    "AicpuAllToAllVSoleMesh": ("hccl_executors.aicpu.sole", "all_to_all_v"),
+    "AicpuAllToAllVCSoleMesh": ("hccl_executors.aicpu.sole", "all_to_all_vc"),
+    "AicpuAllToAllSoleMeshUBX": ("hccl_executors.aicpu.sole", "all_to_all"),
+    "AicpuAllToAllVSoleMeshUBX": ("hccl_executors.aicpu.sole", "all_to_all_v"),
+    "AicpuReduceScatterVSoleMesh": ("hccl_executors.aicpu.sole", "reduce_scatter_v"),
+    "AicpuAllGatherVSoleMesh": ("hccl_executors.aicpu.sole", "all_gather_v"),
+    "AicpuBarrierSoleNHR": ("hccl_executors.aicpu.barrier_nhr", "barrier"),
+    "AicpuSendSole": ("hccl_executors.aicpu.pair_messages", "send_recv"),
+    "AicpuBatchSendRecvSoleMesh": ("hccl_executors.aicpu.pair_messages", "batch_send_recv"),
+}
 
-attach_proofs(EXECUTORS)
+EXECUTOR_OPS = {name: ops for name, (_, *ops) in MODULES.items()}
+
+EXECUTORS: tuple[type[BaseExecutor], ...]
 
 
-def __getattr__(name: str) -> type[BaseExecutor]:
-    for executor in EXECUTORS:
-        if executor.__name__ == name:
-            return executor
+@cache
+def _loaded(name: str) -> type[BaseExecutor]:
+    """Return the executor of a name, with the proof of its fidelity."""
+    found: type[BaseExecutor] = getattr(import_module(MODULES[name][0]), name)
+    return with_proof(found)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "EXECUTORS":
+        return tuple(_loaded(each) for each in MODULES)
+    if name in MODULES:
+        return _loaded(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

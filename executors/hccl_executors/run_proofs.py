@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 
 from hccl_py.plugins.executor import BaseExecutor
@@ -16,11 +16,15 @@ from hccl_py.plugins.fidelity import Proof
 FILE = "run_proofs.json"
 
 
-def attach_proofs(executors: Iterable[type[BaseExecutor]]) -> None:
-    """Give each executor the proof of its fidelity; one that inherits it has a proof of its own."""
+def with_proof(executor: type[BaseExecutor]) -> type[BaseExecutor]:
+    """Give an executor the proof of its fidelity; one that inherits it has a proof of its own."""
+    executor.fidelity = replace(executor.fidelity, proof=_proofs().get(executor.__name__))
+    return executor
+
+
+@cache
+def _proofs() -> dict[str, Proof]:
     found = json.loads((files(__package__) / FILE).read_text("utf-8"))
-    proofs = {
+    return {
         name: Proof(source, *row) for source, rows in found.items() for name, row in rows.items()
     }
-    for executor in executors:
-        executor.fidelity = replace(executor.fidelity, proof=proofs.get(executor.__name__))

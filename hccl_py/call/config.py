@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from hccl_py.topology.presets import Product
     from hccl_py.topology.topology import Topology
 
+GROUP_NAME = "hccl_world_group"
+"""HCCL's name of the group of all ranks."""
+
 DEFAULT_TIMEOUT = 1836
 """Seconds: 27 times the 68 s that timers of older devices tick in."""
 

@@ -37,6 +37,8 @@ from hccl_py.plugins.executor import Executor
 from hccl_py.plugins.platforms import (
     Abortable,
     Asynchronous,
+    Mailboxes,
+    Messaging,
     OnDevice,
     Platform,
     ProcessPlatform,
@@ -45,12 +47,12 @@ from hccl_py.plugins.platforms import (
     TaskTimes,
     Timed,
 )
-from hccl_py.selection import Selection
 from hccl_py.topology import Topology
 from hccl_py.topology.presets import DEFAULT_PRESET
 
 if TYPE_CHECKING:
     from hccl_py.clocks.cost import CostModel
+    from hccl_py.selection import Selection
     from hccl_py.tuning.table import TuningTable
 
 
@@ -306,6 +308,13 @@ class Communicator(CollectiveOps):
         this process owns all ranks. Every process calls it, and it takes its turn among the calls.
         """
         return self._calls.run(partial(self._open_session().gather, data))
+
+    def open_mailboxes(self) -> Mailboxes | None:
+        """Return the messages between this process's rank and others; None where the platform has
+        none between all ranks.
+        """
+        session = self._open_session()
+        return session.open_mailboxes() if isinstance(session, Messaging) else None
 
     def synchronize(self) -> None:
         """Wait until all calls have ended, on devices too; raise the error of one that failed."""

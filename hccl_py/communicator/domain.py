@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hccl_py.call.config import Config
+from hccl_py.call.config import GROUP_NAME, Config
 from hccl_py.communicator.collectives import index_of
 from hccl_py.communicator.planning import ExecutorChooser
 from hccl_py.errors import ParameterError
 from hccl_py.plugins.discovery import Registry, check_platform, find_platform, installed_executors
 from hccl_py.plugins.executor import Executor
 from hccl_py.plugins.platforms import Group, Platform, Schedule
-from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.topology import Topology, topology_of
 
 if TYPE_CHECKING:

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, TypeVar
 from hccl_py.communicator.arrays import Output
 from hccl_py.errors import ExecTimeoutError, ParameterError
 from hccl_py.program.program import Program
-from hccl_py.selection import Selection
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from hccl_py.selection import Selection
 
 T = TypeVar("T")
 

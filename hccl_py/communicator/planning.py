@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from hccl_py.call.config import Config
 from hccl_py.call.ops import OPS
@@ -26,7 +26,9 @@ from hccl_py.plugins.executor import (
     as_recorded,
 )
 from hccl_py.program.program import Program
-from hccl_py.selection import Selection, select
+
+if TYPE_CHECKING:
+    from hccl_py.selection import Selection
 
 ExecutorChoice: TypeAlias = str | Executor | type[Executor] | None
 
@@ -91,6 +93,8 @@ class Planner:
         self, op: OpParam, executor: ExecutorChoice, levels: Mapping[str, str] | None = None
     ) -> tuple[Selection, Registered]:
         """Check the call's legality and choose its executor."""
+        from hccl_py.selection import select  # whose tables a communicator needs for its first call
+
         make_operator(op.name).check(op, self.topology)
         registry, name = self.registry, executor
         if name is None and self._chooser is not None:
@@ -103,6 +107,8 @@ class Planner:
 
     def nothing(self, op: OpParam) -> Plan:
         """Return the plan of a call without data: HCCL leaves it before it selects anything."""
+        from hccl_py.selection import Selection
+
         op = replace(op, root=None, pairs=())
         chosen = Selection(
             op=op.name,

@@ -2,7 +2,9 @@
 they are loaded.
 
 A package names what it exports in one tuple, `EXECUTORS` or `PLATFORMS`. A package that is broken
-does not stop the others: its error is kept and shown by `hccl-py list`.
+does not stop the others: its error is kept and shown by `hccl-py list`. One with very many
+executors may have their ops by name in `EXECUTOR_OPS` as well: then each is imported when it is
+asked for.
 """
 
 from __future__ import annotations
@@ -10,10 +12,11 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -41,29 +44,43 @@ class Registered:
     """
 
     name: str
-    executor: Executor
     package: str
     ops: tuple[str, ...]
-    choices: Mapping[str, tuple[str, ...]]
-    order: str
-    zero_copy: bool
-    fidelity: Fidelity
-    """With the cases alone that its algorithm can meet."""
+    load: Callable[[], Executor]
 
     @classmethod
     def of(cls, executor: Executor, package: str) -> Registered:
-        """Return the record of a valid executor."""
-        declared = declarations_of(executor)
-        return cls(
-            type(executor).__name__,
-            executor,
-            package,
-            ops_of(executor),
-            choices_of(executor),
-            declared.order,
-            declared.zero_copy,
-            declared.fidelity.limited_to(executor.algorithm),
-        )
+        """Return the record of an executor; it raises what its declarations do."""
+        made = cls(type(executor).__name__, package, ops_of(executor), lambda: executor)
+        for declaration in ("choices", "order", "zero_copy", "fidelity"):
+            getattr(made, declaration)
+        return made
+
+    @cached_property
+    def executor(self) -> Executor:
+        """The executor."""
+        return self.load()
+
+    @cached_property
+    def choices(self) -> Mapping[str, tuple[str, ...]]:
+        """The algorithms that it offers on each level, its default first."""
+        return choices_of(self.executor)
+
+    @cached_property
+    def order(self) -> str:
+        """The order of its sums."""
+        return declarations_of(self.executor).order
+
+    @cached_property
+    def zero_copy(self) -> bool:
+        """True if it needs user memory that all ranks have registered."""
+        return declarations_of(self.executor).zero_copy
+
+    @cached_property
+    def fidelity(self) -> Fidelity:
+        """Its fidelity, with the cases alone that its algorithm can meet."""
+        declared = declarations_of(self.executor)
+        return declared.fidelity.limited_to(self.executor.algorithm)
 
 
 @dataclass
@@ -77,8 +94,20 @@ class Registry:
 
     def add(self, candidate: Any, package: str) -> Registered:
         """Validate and register an executor class or instance; PluginError names what is wrong."""
-        registered = _validated(candidate, package)
-        name = registered.name
+        return self._put(_validated(candidate, package))
+
+    def add_listed(self, name: str, ops: Iterable[str], point: EntryPoint) -> None:
+        """Register an executor of a package by name: it is imported and validated when its record
+        is asked for more than the ops that it executes.
+        """
+
+        def load() -> Executor:
+            return _validated(getattr(import_module(point.module), name), point.value).executor
+
+        self._put(Registered(name, point.value, tuple(ops), load))
+
+    def _put(self, registered: Registered) -> Registered:
+        name, package = registered.name, registered.package
         if name in self.executors:
             raise PluginError(
                 f"Plugin {package}: an executor named {name} is already registered "
@@ -141,7 +170,10 @@ def installed_executors() -> Registry:
     registry = Registry()
     for point in sorted_points(EXECUTOR_GROUP):
         try:
-            for candidate in exported(point, "EXECUTORS"):
+            listed = _attribute(point, "EXECUTOR_OPS")
+            for name, ops in (listed or {}).items():
+                registry.add_listed(name, ops, point)
+            for candidate in () if listed else exported(point, "EXECUTORS"):
                 registry.add(candidate, point.value)
         except PluginError as error:
             registry.problems.append(error)
@@ -223,13 +255,13 @@ def sorted_points(group: str) -> list[EntryPoint]:
     )
 
 
-def exported(point: EntryPoint, name: str) -> Iterable[Any]:
-    """Load a plugin package and return its tuple."""
+def _attribute(point: EntryPoint, name: str) -> Any:
+    """Load a plugin package and return what it has by a name; None where it has nothing."""
     try:
         # A plugin's output is not part of the results. One thread at a time: another one would take
         # the diverted output for the true one, and put that back.
         with _LOADING, redirect_stdout(sys.stderr):
-            exported = getattr(point.load(), name, None)
+            return getattr(point.load(), name, None)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -238,6 +270,11 @@ def exported(point: EntryPoint, name: str) -> Iterable[Any]:
             "Fix or uninstall the package; "
             f"`python -c 'import {point.module}'` shows where it fails.",
         ) from error
+
+
+def exported(point: EntryPoint, name: str) -> Iterable[Any]:
+    """Load a plugin package and return its tuple."""
+    exported = _attribute(point, name)
     if not isinstance(exported, tuple):
         if exported is None:
             message = f"Plugin {point.value} has no tuple {name}."

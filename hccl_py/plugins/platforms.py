@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import numpy.typing as npt
 
 from hccl_py.call.config import Config
@@ -37,6 +38,9 @@ __all__ = [
     "DiagnosticsProvider",
     "Fact",
     "Group",
+    "MailboxMessage",
+    "Mailboxes",
+    "Messaging",
     "OnDevice",
     "PeerMonitor",
     "Platform",
@@ -303,6 +307,62 @@ class Abortable(Protocol):
 
     def abort(self, error: BaseException) -> None:
         """End all runs with this error at all ranks."""
+
+
+class MailboxMessage(Protocol):
+    """A send or a receive of a Mailboxes: `peer` is the rank at the other end, and `error` says why
+    it has failed, once it has ended.
+    """
+
+    peer: int | None
+    error: BaseException | None
+
+
+class Mailboxes(Protocol):
+    """Messages between two ranks, apart from the runs of all. Data are bytes of a type, which both
+    ranks name alike; `at_end` is called with the message when it has ended, in any thread.
+
+    `error` has ended all of them.
+    """
+
+    error: BaseException | None
+
+    def send(
+        self,
+        peer: int,
+        tag: int,
+        dtype: DataType,
+        data: npt.NDArray[np.uint8],
+        at_end: Callable[[Any], object],
+    ) -> MailboxMessage:
+        """Begin to send data, which stays as it is until the message has ended."""
+
+    def receive(
+        self,
+        peer: int | None,
+        tag: int,
+        dtype: DataType,
+        into: npt.NDArray[np.uint8],
+        at_end: Callable[[Any], object],
+    ) -> MailboxMessage:
+        """Begin to receive the next message with a tag from a rank, with None from any."""
+
+    def wait(self, message: Any, timeout_s: float | None = None) -> bool:
+        """Wait until a message has ended, at most for so long; return whether it has."""
+
+    def finish(self) -> None:
+        """Wait until all messages have ended."""
+
+    def fail(self, error: BaseException) -> None:
+        """End all messages with an error, and the session of all ranks."""
+
+
+@runtime_checkable
+class Messaging(Protocol):
+    """A session that may have messages besides runs."""
+
+    def open_mailboxes(self) -> Mailboxes | None:
+        """Return the messages of this process's rank; None where some ranks cannot be reached."""
 
 
 @runtime_checkable

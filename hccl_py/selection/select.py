@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 
-from hccl_py.call.config import Config
+from hccl_py.call.config import GROUP_NAME, Config
 from hccl_py.call.op_param import LEVELS, OpParam
 from hccl_py.errors import HcclResult, NotSupportedError, ParameterError
 from hccl_py.orchestration.author_errors import reason_against
@@ -24,7 +24,7 @@ from hccl_py.selection.levels import AHC, AHC_BROKE, SETTABLE
 from hccl_py.selection.rules import Rule
 from hccl_py.selection.rulesets import RULESETS
 from hccl_py.selection.sum_order import breaks_order
-from hccl_py.selection.tags import GROUP_NAME, tag_of
+from hccl_py.selection.tags import tag_of
 from hccl_py.topology.topology import Topology
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import zlib
 
+from hccl_py.call.config import GROUP_NAME
 from hccl_py.call.op_param import OpParam
 from hccl_py.call.ops import ALL_TO_ALL
 from hccl_py.enums import Mode
 from hccl_py.selection.facts import Facts
 from hccl_py.selection.tables.cells import BLOCK_RINGS, UNCOPIED, UNTAGGED
-
-GROUP_NAME = "hccl_world_group"
 
 _BASES = {
     "all_reduce": "AllReduce",

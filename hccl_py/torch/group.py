@@ -18,6 +18,7 @@ import torch.distributed as dist
 
 from hccl_py.communicator.communicator import Communicator
 from hccl_py.errors import HcclError
+from hccl_py.plugins.platforms import Mailboxes
 from hccl_py.torch import calls
 from hccl_py.torch.joining import Member, member_of
 from hccl_py.torch.point_to_point import PointToPoint
@@ -29,6 +30,7 @@ from hccl_py.torch.work import JoinedWork, TorchWork, as_torch_error
 _SUM = dist.ReduceOp.SUM
 CPU = torch.device("cpu")
 Tensors = list[torch.Tensor]
+Queues = dict[torch.device, TorchQueue]
 
 
 def create(options: Any, settings: Any) -> ProcessGroup:
@@ -36,7 +38,9 @@ def create(options: Any, settings: Any) -> ProcessGroup:
     world = dist.group.WORLD if dist.is_initialized() else None
     known = world.member if isinstance(world, ProcessGroup) else None
     try:
-        return ProcessGroup(member_of(options, settings, known))
+        group = ProcessGroup(member_of(options, settings, known))
+        group.open()
+        return group
     except Exception as error:
         raise as_torch_error(error) from None
 
@@ -51,11 +55,16 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def __init__(self, member: Member) -> None:
         super().__init__(member.rank, member.size)
         self.member = member
-        self._queues: dict[torch.device, TorchQueue] = {}
-        self._messages = PointToPoint(member)
+        self._queues: Queues = {}
+        # The messages know the queues, not the group, which thus ends with its last reference.
+        self._messages = PointToPoint(member, partial(_open_mailboxes, self._queues, member))
         self._name = self._description = ""
         self._sequence = 0
         atexit.register(member.shut)
+
+    def open(self) -> None:
+        """Meet the group's other processes: all of them do so when torch makes the group."""
+        _open_mailboxes(self._queues, self.member)
 
     # ---- names and numbers ----
 
@@ -101,9 +110,9 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         if self._messages.has_failed or any(q.has_failed for q in self._queues.values()):
             self.abort()
             return
+        self._messages.close()
         for queue in self._queues.values():
             queue.close()
-        self._messages.close()
         self.member.is_over.set()
 
     def __del__(self) -> None:
@@ -114,9 +123,9 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def abort(self) -> None:
         """End all running calls, at all ranks, and release everything."""
         self.member.is_over.set()
+        self._messages.abort()
         for queue in self._queues.values():
             queue.abort()
-        self._messages.abort()
 
     # ---- one tensor at every rank ----
 
@@ -280,7 +289,9 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """
         device = device_in(tensors) or CPU
         is_async = device == CPU and getattr(opts, "asyncOp", True)
-        return self._submit_to(self._queue(device), call, result, in_background=is_async)
+        return self._submit_to(
+            _queue_of(self._queues, self.member, device), call, result, in_background=is_async
+        )
 
     def _submit_to(
         self,
@@ -293,11 +304,17 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._sequence += 1
         return queue.submit(call, TorchWork(result), in_background=in_background)
 
-    def _queue(self, device: torch.device) -> TorchQueue:
-        if device not in self._queues:
-            name = f"hccl_py-{self.member.name}"
-            self._queues[device] = TorchQueue(name, partial(self.member.communicator, device))
-        return self._queues[device]
+
+def _queue_of(queues: Queues, member: Member, device: torch.device) -> TorchQueue:
+    """Return the queue of a device, which is opened with its first call."""
+    if device not in queues:
+        name = f"hccl_py-{member.name}"
+        queues[device] = TorchQueue(name, partial(member.communicator, device))
+    return queues[device]
+
+
+def _open_mailboxes(queues: Queues, member: Member) -> Mailboxes | None:
+    return _queue_of(queues, member, CPU).open().open_mailboxes()
 
 
 def device_in(tensors: Any) -> torch.device | None:

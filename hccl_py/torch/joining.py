@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -20,11 +20,13 @@ from hccl_py.communicator.planning import ExecutorChooser
 from hccl_py.errors import NotSupportedError, ParameterError, PeerLostError
 from hccl_py.plugins.discovery import Registered, Registry, find_platform, installed_executors
 from hccl_py.plugins.platforms import Group, ProcessPlatform
-from hccl_py.selection import Selection, select
 from hccl_py.topology import Topology, topology_of
 from hccl_py.torch.presence import Presence
 from hccl_py.torch.settings import Settings
 from hccl_py.torch.store import TorchStore, answering, store_of_attempt
+
+if TYPE_CHECKING:
+    from hccl_py.selection import Selection
 
 PLATFORMS = {"cpu": "distributed", "npu": "npu"}
 """The platform that carries tensors, by kind of device."""
@@ -66,13 +68,17 @@ class Member:
 
     def pair(self, source: int, destination: int, name: str, device: torch.device) -> Communicator:
         """Open the communicator of a sender, its rank 0, and a receiver; both do so."""
-        if source == destination:
-            raise ParameterError(
-                f"Rank {self.rank} sends to itself.", "Copy the tensor: torch has no such message."
-            )
+        self.check_other(destination if source == self.rank else source)
         size = min(self.config.buffsize_mb, MESSAGE_MB)
         config = replace(self.config, buffsize_mb=size)
         return self._open((source, destination), name, device, config)
+
+    def check_other(self, rank: int) -> None:
+        """Refuse a message of this rank to itself."""
+        if rank == self.rank:
+            raise ParameterError(
+                f"Rank {self.rank} sends to itself.", "Copy the tensor: torch has no such message."
+            )
 
     def shut(self) -> None:
         """Keep all threads out of the store for good: the process ends."""
@@ -147,6 +153,8 @@ class _Named:
     def select(
         self, op: OpParam, topology: Topology, config: Config, registry: Registry, *, group: str
     ) -> tuple[Selection, Registered]:
+        from hccl_py.selection import select
+
         return select(op, topology, config, registry, self._executors.get(op.name), group=group)
 
 

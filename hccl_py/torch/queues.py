@@ -25,13 +25,19 @@ class TorchQueue:
         self.has_failed = False
         """True if a call has failed so that no other can be made."""
 
+    def open(self) -> Communicator:
+        """Open the communicator, if none has; return it."""
+        if self._communicator is None:
+            self._communicator = self._open()
+        return self._communicator
+
     def submit(self, call: Call, work: TorchWork, *, in_background: bool) -> TorchWork:
         """Run a call after those before it; return its work, which has ended unless the call is in
         the background.
         """
 
         def run() -> Any:
-            work.run(lambda: call(self._opened()))
+            work.run(lambda: call(self.open()))
             self.has_failed |= work.ends_group
 
         if not in_background:
@@ -52,11 +58,6 @@ class TorchQueue:
         if self._communicator is not None:
             self._communicator.abort(f"A rank has given up the process group of {self._name}.")
         self.close()
-
-    def _opened(self) -> Communicator:
-        if self._communicator is None:
-            self._communicator = self._open()
-        return self._communicator
 
     def _release(self) -> None:
         self._calls.join()

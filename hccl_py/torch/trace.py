@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hccl_py.communicator.pending import Result
 from hccl_py.enums import TaskKind
 from hccl_py.program.program import Program
-from hccl_py.selection import Selection
+
+if TYPE_CHECKING:
+    from hccl_py.selection import Selection
 
 TRACES = 64
 """Calls that are kept; the oldest goes first."""

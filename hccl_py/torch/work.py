@@ -18,6 +18,10 @@ from hccl_py.errors import (
     MismatchError,
     PeerLostError,
 )
+from hccl_py.plugins.platforms import Mailboxes, MailboxMessage
+
+_ENDING = threading.Lock()
+"""Held where a work ends, and where its future is made: one of the two fills the future."""
 
 _LAST_ERRORS = (DeadlockError, ExecTimeoutError, MismatchError, PeerLostError)
 
@@ -33,7 +37,7 @@ class TorchWork(dist.Work):  # type: ignore[misc]
         self._running.acquire()
         self._has_ended = False
         self._error: Exception | None = None
-        self._future: Future[Any] = Future()
+        self._future: Future[Any] | None = None
 
     def run(self, call: Callable[[], None]) -> None:
         """Run the call and end, with its error if it has one."""
@@ -47,7 +51,6 @@ class TorchWork(dist.Work):  # type: ignore[misc]
             raise
         else:
             self._end()
-            self._future.set_result(self._outputs)
 
     def drop(self) -> None:
         """End with an error, if the call was never run."""
@@ -58,23 +61,43 @@ class TorchWork(dist.Work):  # type: ignore[misc]
         """End with an error."""
         self._error = error
         self._end()
-        self._future.set_exception(error)
 
     def _end(self) -> None:
-        self._has_ended = True
+        with _ENDING:
+            self._has_ended, future = True, self._future
         self._running.release()
+        if future is not None:
+            self._fill(future)
+
+    def _fill(self, future: Future[Any]) -> None:
+        if self._error is None:
+            future.set_result(self._outputs)
+        else:
+            future.set_exception(self._error)
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until the call has ended, at most as long as `timeout`."""
         given = timeout.total_seconds() if timeout else 0.0
-        if not self._running.acquire(timeout=given if given > 0 else -1):
+        if not self._has_ended_in(given if given > 0 else None):
             raise RuntimeError(f"hccl_py: Timed out after {given} s (EI0002).")
-        self._running.release()  # for others that wait
         if self._error is not None:
             raise self._error
         return True
 
+    def _has_ended_in(self, seconds: float | None) -> bool:
+        """Wait for the end, at most for so long."""
+        if not self._running.acquire(timeout=-1 if seconds is None else seconds):
+            return False
+        self._running.release()  # for others that wait
+        return True
+
     def get_future(self) -> Future[Any]:
+        """Return torch's future, which costs as much as a small call: few callers ask for it."""
+        with _ENDING:
+            is_new, ended = self._future is None, self._has_ended
+            self._future = self._future or Future()
+        if is_new and ended:
+            self._fill(self._future)
         return self._future
 
     def is_completed(self) -> bool:
@@ -102,6 +125,32 @@ class TorchWork(dist.Work):  # type: ignore[misc]
         return self.source
 
     _source_rank = source_rank
+
+
+class MessageWork(TorchWork):
+    """A message: the thread that waits for it moves its bytes. `landed` puts the bytes of a receive
+    into its tensor.
+    """
+
+    def __init__(
+        self, tensor: torch.Tensor, mailboxes: Mailboxes, landed: Callable[[], None]
+    ) -> None:
+        super().__init__([tensor])
+        self.message: MailboxMessage | None = None
+        self._mailboxes, self._landed = mailboxes, landed
+
+    def at_end(self, message: MailboxMessage) -> None:
+        """End as the message has."""
+        if isinstance(message.error, Exception):
+            self.fail(as_torch_error(message.error))
+        elif message.error is not None:
+            self.fail(RuntimeError(f"hccl_py: {type(message.error).__name__}"))
+        else:
+            self.source = -1 if message.peer is None else message.peer
+            self.run(self._landed)
+
+    def _has_ended_in(self, seconds: float | None) -> bool:
+        return self._mailboxes.wait(self.message, seconds)
 
 
 class JoinedWork(dist.Work):  # type: ignore[misc]

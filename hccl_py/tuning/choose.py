@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hccl_py.call.config import Config
+from hccl_py.call.config import GROUP_NAME, Config
 from hccl_py.call.op_param import OpParam
 from hccl_py.clocks.cost import CostModel
 from hccl_py.clocks.engines import usual_engine
@@ -27,7 +27,6 @@ from hccl_py.selection.answer import Rejected, Selection
 from hccl_py.selection.gathering import gather_facts
 from hccl_py.selection.select import select
 from hccl_py.selection.sum_order import breaks_order
-from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator.bounds import lower_bound
 from hccl_py.topology.topology import Topology
 from hccl_py.trace.units import format_share, format_size

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import to_jsonable_python
 
 from hccl_py.call.call_spec import CallSpec, ClusterSpec
-from hccl_py.call.config import Config
+from hccl_py.call.config import GROUP_NAME, Config
 from hccl_py.clocks.cost import LINKS, CostModel, LinkCost
 from hccl_py.clocks.stragglers import Stragglers
 from hccl_py.communicator.planning import Planner, idle
@@ -25,7 +25,6 @@ from hccl_py.orchestration.allowance import Allowance, TooMuchError
 from hccl_py.plugins.authors import author_class
 from hccl_py.plugins.discovery import installed_executors
 from hccl_py.program.program import Program
-from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator.bounds import MachineLimits
 from hccl_py.simulator.contended import simulate_contended
 from hccl_py.simulator.load import busiest_us

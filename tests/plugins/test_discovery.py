@@ -1,6 +1,7 @@
 """Plugins are validated when they are registered; a broken one does not stop the others."""
 
 import contextlib
+import subprocess
 import sys
 import threading
 from types import SimpleNamespace
@@ -8,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from hccl_executors import EXECUTORS
+from hccl_executors import EXECUTORS, MODULES
 from hccl_py.errors import ParameterError, PluginError
 from hccl_py.plugins.discovery import (
     Platforms,
     Registry,
     _add_platform,
+    _validated,
     check_platform,
     exported,
     find_platform,
@@ -168,3 +170,33 @@ def test_threads_that_load_plugins_leave_the_output_where_it_was() -> None:
         thread.join()
     after, sys.stdout = sys.stdout, before
     assert after is before
+
+
+def test_listed_executors_are_what_their_package_says() -> None:
+    for name, record in Registry(dict(installed_executors().executors)).executors.items():
+        if record.package == "hccl_executors":
+            assert _validated(record.executor, "here").ops == record.ops, name
+            module, *_ = MODULES[name]
+            assert type(record.executor).__module__ == module, name
+
+
+def test_a_listed_executor_is_imported_when_it_is_asked_for() -> None:
+    """Selection loads the executor that it takes, and no other."""
+    code = (
+        "import sys; from hccl_py.plugins.discovery import installed_executors as found; "
+        "names = [r.name for r in found().for_op('all_gather')]; "
+        "before = {m for m in sys.modules if m.startswith('hccl_executors.')}; "
+        "print(len(names) > 20, sorted(before)); found().find('AllGatherComm').executor; "
+        "print('hccl_executors.flat' in sys.modules, 'hccl_executors.stars' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True ['hccl_executors.run_proofs']\nTrue False\n"
+
+
+def test_a_listed_executor_that_is_broken_is_named_when_it_is_asked_for() -> None:
+    point: Any = SimpleNamespace(value="tests.plugins", module=__name__)
+    registry = Registry()
+    registry.add_listed("Place", ("all_gather",), point)
+    assert [r.name for r in registry.for_op("all_gather")] == ["Place"]
+    with pytest.raises(PluginError, match="executor 'Place'"):
+        registry.find("Place").executor  # noqa: B018

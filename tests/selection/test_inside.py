@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from hccl_py import load
-from hccl_py.call.config import Config
+from hccl_py.call.config import GROUP_NAME, Config
 from hccl_py.call.op_param import OpParam
 from hccl_py.communicator.planning import Plan, Planner
 from hccl_py.enums import DataType, Mode
 from hccl_py.plugins.discovery import installed_executors
-from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.topology import topology_of
 from tests.recording import same_tasks
 

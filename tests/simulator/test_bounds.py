@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hccl_py.call.config import Config
+from hccl_py.call.config import GROUP_NAME, Config
 from hccl_py.clocks.stragglers import Stragglers
 from hccl_py.communicator.planning import Planner
 from hccl_py.enums import Mode
 from hccl_py.operators import OPERATORS
 from hccl_py.plugins.discovery import installed_executors
-from hccl_py.selection.tags import GROUP_NAME
 from hccl_py.simulator import CostModel, simulate, simulate_batches
 from hccl_py.simulator.bounds import MachineLimits, lower_bound
 from hccl_py.simulator.load import busiest_us

@@ -26,6 +26,7 @@ import torch.distributed as dist
 
 import hccl_py.torch.group  # loaded once, before the forks
 from hccl_platform.distributed.failures import Failures
+from hccl_platform.distributed.rings import RING_BYTES
 from hccl_platform.processes.world import World
 from hccl_py.errors import PeerLostError
 from hccl_py.torch.store import TorchStore
@@ -39,29 +40,38 @@ Body = Callable[[int], Any]
 
 
 def in_group(
-    folder: Path, body: Body, seconds: float = PATIENT_S, settings: Any = None
+    folder: Path,
+    body: Body,
+    seconds: float = PATIENT_S,
+    settings: Any = None,
+    dies_meeting: int | None = None,
 ) -> Callable[[World], tuple[str, float, float]]:
     """Return what a process does: join, run the body, and destroy the group. It gives the error's
-    text, when it was raised, and how long destroying took.
+    text, when it was raised, and how long destroying took. One rank may die when it has a place in
+    the group and is to meet the others.
     """
 
     def work(world: World) -> tuple[str, float, float]:
         torch.set_num_threads(1)
-        dist.init_process_group(
-            "hccl_py",
-            init_method=f"file://{folder}/torch",
-            rank=world.rank,
-            world_size=world.size,
-            timeout=timedelta(seconds=seconds),
-            pg_options=settings and settings(world.rank),
-        )
+        if world.rank == dies_meeting:
+            group_class, patch = hccl_py.torch.group.ProcessGroup, pytest.MonkeyPatch()
+            patch.setattr(group_class, "open", lambda _: os.kill(os.getpid(), signal.SIGKILL))
         text = ""
         try:
+            dist.init_process_group(
+                "hccl_py",
+                init_method=f"file://{folder}/torch",
+                rank=world.rank,
+                world_size=world.size,
+                timeout=timedelta(seconds=seconds),
+                pg_options=settings and settings(world.rank),
+            )
             body(world.rank)
         except dist.DistBackendError as error:
             text = str(error)
         at = time.monotonic()
-        dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
         return text, at, time.monotonic() - at
 
     return work
@@ -145,31 +155,44 @@ def test_a_rank_that_goes_ends_the_others(how: str, tmp_path: Path) -> None:
         assert took_s < SOON_S
 
 
-@pytest.mark.parametrize("victim", [0, 2])
-def test_a_rank_that_goes_before_the_first_call(victim: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("victim", "is_meeting", "words"),
+    [
+        (0, True, "Rank 0's process has ended before all ranks had come"),
+        (2, True, "Rank 2's process has ended before all ranks had come"),
+        (2, False, "Rank 2's process has ended before call 1"),
+    ],
+)
+def test_a_rank_that_goes_before_the_first_call(
+    victim: int, is_meeting: bool, words: str, tmp_path: Path
+) -> None:
     def body(rank: int) -> None:
         if rank == victim:
             os.kill(os.getpid(), signal.SIGKILL)
         dist.all_reduce(torch.ones(3))
 
-    with children(RANKS, in_group(tmp_path, body), tmp_path) as started:
+    dies_meeting = victim if is_meeting else None
+    work = in_group(tmp_path, body, dies_meeting=dies_meeting)
+    with children(RANKS, work, tmp_path) as started:
         killed = started.wait(iter([victim]))[victim]
         begun = time.monotonic()
         ended = started.wait()
     assert killed.error == "killed"
     for found in ended.values():
         text, at, took_s = found.value
-        assert f"Rank {victim}'s process has ended before all ranks had come" in text
+        assert words in text
         assert at - begun < SOON_S
         assert took_s < SOON_S
 
 
 def test_a_message_that_nobody_takes(tmp_path: Path) -> None:
-    """It is over after the group's time-out, and so is a receive from any source."""
+    """It is over after the group's time-out if it does not fit the receiver's mailbox, and so is a
+    receive from any source.
+    """
 
     def body(rank: int) -> None:
         if rank == 0:
-            dist.isend(torch.ones(3), 1).wait()
+            dist.isend(torch.ones(RING_BYTES), 2).wait()
         elif rank == 1:
             dist.irecv(torch.ones(3), tag=7).wait()
         else:

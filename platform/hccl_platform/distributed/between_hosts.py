@@ -62,6 +62,9 @@ class MessageSession(SharedSession):
         )
         self._hosts, self._messenger = tuple(hosts), messenger
 
+    def open_mailboxes(self) -> None:
+        """Return None: some ranks share no memory with this one."""
+
     def close(self) -> None:
         super().close()
         self._messenger.close()

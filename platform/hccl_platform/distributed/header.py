@@ -6,6 +6,7 @@
     word 24     is closed
     word 32     1 + the rank that made this one fail
     word 40     the number of the last gather for which its value is written
+    word 48     is asleep until a message comes, or room for one (mailboxes.py)
     a record of each of the last calls: number, digest, length of the text, text
     the text of an error: the reason why this rank has failed
 
@@ -20,7 +21,7 @@ from hccl_platform.distributed.shared_memory import HEADER_BYTES
 from hccl_platform.lowering.call import CallIdentity
 from hccl_py.errors import HcclError
 
-ASLEEP, CALL, DONE, CLOSED, FAILED_BY, GATHERED = 0, 8, 16, 24, 32, 40
+ASLEEP, CALL, DONE, CLOSED, FAILED_BY, GATHERED, MAIL_ASLEEP = 0, 8, 16, 24, 32, 40, 48
 
 _RECORDS, _RECORD_BYTES, _RECORDS_AT = 16, 1024, 8192
 _REASON_AT = 4096

@@ -30,18 +30,10 @@ def held_up(number: int, headers: Sequence[Header], processes: Mapping[int, int]
     `processes` has the other ranks of this host by the descriptor of their process. Where the group
     has ranks on other hosts, too, a rank may be in a wait that its header does not show.
     """
+    stopped = stopped_ranks(processes)
+    if stopped is not None:
+        return stopped
     here = sorted(processes.values())
-    stopped = {
-        processes[descriptor]: process
-        for descriptor in processes
-        if (process := _stopped_process(descriptor))
-    }
-    if stopped:
-        numbers = " ".join(str(stopped[rank]) for rank in sorted(stopped))
-        return HeldUp(
-            f"{_named(stopped)} is stopped, by a signal or a debugger, in or before this call.",
-            f"Let it go on with `kill -CONT {numbers}`, or start the job anew.",
-        )
     late = [rank for rank in here if headers[rank].words[CALL] < number]
     if late:
         return HeldUp(f"{_named(late)} has not begun this call.", _LATE)
@@ -49,6 +41,22 @@ def held_up(number: int, headers: Sequence[Header], processes: Mapping[int, int]
     if busy and len(here) + 1 == len(headers):
         return HeldUp(f"{_named(busy)} has begun this call and is in no wait.", _BUSY)
     return None
+
+
+def stopped_ranks(processes: Mapping[int, int]) -> HeldUp | None:
+    """Return the ranks whose processes are stopped; None if none is."""
+    stopped = {
+        processes[descriptor]: process
+        for descriptor in processes
+        if (process := _stopped_process(descriptor))
+    }
+    if not stopped:
+        return None
+    numbers = " ".join(str(stopped[rank]) for rank in sorted(stopped))
+    return HeldUp(
+        f"{_named(stopped)} is stopped, by a signal or a debugger, in or before this call.",
+        f"Let it go on with `kill -CONT {numbers}`, or start the job anew.",
+    )
 
 
 _LATE = (

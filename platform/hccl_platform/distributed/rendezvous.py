@@ -32,7 +32,7 @@ from hccl_py.errors import (
 )
 from hccl_py.plugins.platforms import PeerMonitor, Store
 
-_AT_ONCE = 80
+_AT_ONCE = 60
 """Ranks whose descriptors go in one message: the kernel allows 253 descriptors."""
 
 _LONGEST = 1 << 16
@@ -42,20 +42,21 @@ _GOOD, _BAD = b"+", b"-"
 
 
 class Descriptors(NamedTuple):
-    """The descriptors of a rank that the others need: its memory, an eventfd that wakes it, and its
-    process, to be watched.
+    """The descriptors of a rank that the others need: its memory, an eventfd that wakes it in a
+    call, its process, to be watched, and an eventfd that wakes it in a wait for messages.
     """
 
     memory: int
     wakeup: int
     process: int
+    mail: int
 
 
 def make_descriptors(rank: int) -> Descriptors:
     """Return new descriptors of this process; NotSupportedError if the kernel has none."""
     try:
-        wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        return Descriptors(make_file(f"rank {rank}"), wakeup, os.pidfd_open(os.getpid()))
+        wakeup, mail = (os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(2))
+        return Descriptors(make_file(f"rank {rank}"), wakeup, os.pidfd_open(os.getpid()), mail)
     except (AttributeError, OSError) as error:
         if _is_out_of_files(error):
             raise _too_many_open() from None
@@ -246,14 +247,14 @@ def _receive(end: socket.socket, most: int) -> tuple[bytes, list[Descriptors]]:
         raise EOFError
     for descriptor in found:
         os.set_inheritable(descriptor, False)
-    triples = zip(*[iter(found)] * fields, strict=True)
-    return text, [Descriptors(*triple) for triple in triples]
+    ranks = zip(*[iter(found)] * fields, strict=True)
+    return text, [Descriptors(*of_rank) for of_rank in ranks]
 
 
 def _send_all(guest: socket.socket, everything: Sequence[Descriptors]) -> None:
     """Send all descriptors, few enough at once for the kernel's limit."""
     for start in range(0, len(everything), _AT_ONCE):
         some = everything[start : start + _AT_ONCE]
-        socket.send_fds(guest, [_GOOD], [d for triple in some for d in triple])
+        socket.send_fds(guest, [_GOOD], [d for of_rank in some for d in of_rank])
         if not guest.recv(1):
             raise EOFError

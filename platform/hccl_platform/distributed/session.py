@@ -13,8 +13,10 @@ import numpy.typing as npt
 from hccl_platform.distributed.bound_part import BoundPart, RankContext
 from hccl_platform.distributed.fences import order_accesses
 from hccl_platform.distributed.header import GATHERED, Header
+from hccl_platform.distributed.mailboxes import RingMailboxes
 from hccl_platform.distributed.one_sided import Counts, Queue, run_queues
 from hccl_platform.distributed.rendezvous import close_descriptors, exchange_descriptors
+from hccl_platform.distributed.rings import RING_BYTES, ByteRing
 from hccl_platform.distributed.shared_memory import (
     GATHER_BYTES,
     NOTIFIES,
@@ -74,7 +76,9 @@ class SharedSession:
         self._memory, self._words = memory, words
         headers = [Header(own) for own in words]
         self._wakeups = Wakeups(rank, headers, self._descriptors, limit_s)
+        self._limit_s = limit_s
         self._counts = Counts(size * NOTIFIES)
+        self._mailboxes: RingMailboxes | None = None
         self._gathers = 0
         self._parts: WeakKeyDictionary[Program, dict[tuple[str, int], BoundPart]]
         self._parts = WeakKeyDictionary()
@@ -131,6 +135,20 @@ class SharedSession:
                 )
             return self._call(_GATHERS, lambda: self._gather(data))
 
+    def open_mailboxes(self) -> RingMailboxes | None:
+        self._state.check()
+        with self._order:
+            if self._mailboxes is None:
+                self._mailboxes = RingMailboxes(
+                    self._rank,
+                    self._wakeups.headers,
+                    self._descriptors,
+                    self._limit_s,
+                    self._ring,
+                    self._wakeups.publish,
+                )
+            return self._mailboxes
+
     def abort(self, error: BaseException) -> None:
         if not self._state.is_closed and self._state.is_in_owner:
             self._wakeups.publish(error)
@@ -140,6 +158,9 @@ class SharedSession:
             return
         if self._state.is_in_owner:
             self._wakeups.close()
+            if self._mailboxes is not None:
+                self._mailboxes.close()
+        self._mailboxes = None
         self._parts.clear()
         for descriptors in set(self._descriptors):
             close_descriptors(descriptors)
@@ -182,6 +203,10 @@ class SharedSession:
     def _gather_buffer(self, rank: int, size: int) -> npt.NDArray[np.uint8]:
         at = self._memory.regions.gathers + self._gathers % 2 * GATHER_BYTES
         return self._memory.bytes_at(rank, at, _LENGTH_BYTES + size)
+
+    def _ring(self, owner: int, sender: int) -> ByteRing:
+        at = self._memory.regions.ring_of(sender)
+        return ByteRing(self._memory.bytes_at(owner, at, RING_BYTES))
 
     def _part(self, tag: str, program: Program, half: int = 0) -> BoundPart:
         parts = self._parts.setdefault(program, {})

@@ -3,6 +3,7 @@
     header      the rank's calls, and its error (header.py)
     notifies    a page for every rank that posts; a notify is a count that only grows
     gathers     the rank's value for Session.gather, twice, for gathers in turn
+    rings       for every rank that sends messages (rings.py)
     regions     CCL_In, CCL_Out, scratch by tag, shadows of user memory
 
 All ranks call the same programs in the same order, so regions lie at the same place in all files,
@@ -22,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from hccl_platform.distributed.rings import RING_BYTES
 from hccl_platform.lowering.memory import CCL_BUFFERS, USER_BUFFERS
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.lowering.part import ORDER, Cell
@@ -80,11 +82,16 @@ class Regions:
 
     def __init__(self, ranks: int, ccl_bytes: int) -> None:
         self.gathers = _whole_pages(HEADER_BYTES + ranks * NOTIFIES * 8)
-        self._end = self.gathers + 2 * GATHER_BYTES
+        self._rings = self.gathers + 2 * GATHER_BYTES
+        self._end = self.ring_of(ranks)
         self._ccl_bytes = ccl_bytes
         self._held: dict[tuple[str, str, int], tuple[int, int]] = {}
         self.version = 0
         """Number of times that a region was made or moved."""
+
+    def ring_of(self, sender: int) -> int:
+        """Return the offset of the ring for a sender."""
+        return self._rings + sender * _whole_pages(RING_BYTES)
 
     def provide(self, tag: str, program: Program) -> None:
         """Make room for the buffers of a program; every process calls this for the same programs in

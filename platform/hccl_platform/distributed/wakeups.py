@@ -1,47 +1,24 @@
-"""Waiting for peers of the same host: a rank yields, then sleeps until a peer wakes it.
+"""Waiting for peers of the same host, call by call.
 
-    waiter                               poster
-    1  asleep = 1                        1  notify += 1
-       ---- fence ----                      ---- fence ----
-    2  is the notify set? go on          2  is the waiter asleep? wake it
-    3  sleep until woken
-
-At least one of the two sees the other's write, so no wakeup is missed; sleeps end after LOOK_MS all
-the same. With more ranks than cores, a sleeping rank leaves its core to the rank that it waits for:
-several times faster than polling.
-
-A sleeping rank also watches its peers' processes, and compares their calls with its own now and
-then. So ranks that make different calls, or end, are found at no cost for calls that go well.
+A sleeping rank also compares its peers' calls with its own now and then. So ranks that make
+different calls, or end, are found at no cost for calls that go well.
 """
 
 from __future__ import annotations
 
-import os
-import select
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 from hccl_platform.distributed.fences import fence
 from hccl_platform.distributed.header import ASLEEP, CALL, CLOSED, DONE, FAILED_BY, Header
 from hccl_platform.distributed.late_ranks import held_up
+from hccl_platform.distributed.pauses import Pauses
 from hccl_platform.distributed.rendezvous import Descriptors
 from hccl_platform.lowering.call import CallIdentity
 from hccl_py.errors import ExecTimeoutError, MismatchError, PeerLostError
 
 YIELDS = 30
 """Yields of a blocked rank before it sleeps."""
-
-CROWDED_S = 100e-6
-"""A yield that takes longer has given another process a whole time slice: sleeping is better then,
-because the kernel prefers processes that are woken up.
-"""
-
-CROWDED_PAUSES = 64
-"""Pauses without a yield after such a yield."""
-
-LOOK_MS = 100
-"""Longest sleep before a rank looks at its peers."""
 
 SUSPECT_S = 1.0
 """A rank that is blocked for longer checks whether the program can end at all."""
@@ -52,15 +29,12 @@ MOST_MARK = (1 << MARK_BITS) - 1
 
 _ALL_WAIT = "All ranks have begun this call and wait: one of them gets too little of a processor."
 
-_LOOK_EVERY = 16
-"""Sleeps after which a rank looks at its peers, even if every sleep was ended by a peer."""
 
+class Wakeups(Pauses):
+    """Pauses of this rank in its calls, and wakeups of the others.
 
-class Wakeups:
-    """Pauses of this rank, and wakeups of the others: an eventfd for every rank of the group.
-
-    All waiting of a session goes through `pause`, which also finds peers that have failed, ended,
-    or make another call.
+    All waiting of a session's programs goes through `pause`, which also finds peers that have
+    failed, ended, or make another call.
     """
 
     def __init__(
@@ -70,28 +44,15 @@ class Wakeups:
         descriptors: Sequence[Descriptors],
         limit_s: float | None,
     ) -> None:
-        self.rank = rank
-        self.headers = list(headers)
+        events = [d.wakeup for d in descriptors]
+        super().__init__(rank, headers, descriptors, events, ASLEEP, YIELDS)
         self.number = 0
         """The number of the call that this rank is in, or was in last."""
         self.call = CallIdentity(b"", 0)
         self.mark = 0
-        self._events = [d.wakeup for d in descriptors]
         self._limit_s = limit_s
-        own = descriptors[rank].process  # stands in for those of other hosts, too
-        self._processes = {d.process: r for r, d in enumerate(descriptors) if d.process != own}
-        self._ended: set[int] = set()
-        self._poll = select.poll()
-        for descriptor in (self._events[rank], *self._processes):
-            self._poll.register(descriptor, select.POLLIN)
         self._check: Callable[[], None] | None = None
-        self._is_asleep = False
-        self._pauses, self._crowded = 0, 0
-        self._sleeps, self._since = 0, 0.0
-
-    @property
-    def _own(self) -> memoryview[int]:
-        return self.headers[self.rank].words
+        self._since = 0.0
 
     def begin(self, call: CallIdentity, check: Callable[[], None] | None = None) -> None:
         """Begin the next call; raise the error of a rank that has failed. `check` raises if the
@@ -109,40 +70,9 @@ class Wakeups:
         self._own[DONE] = self.number
         self._check = None
 
-    def wake(self, rank: int) -> None:
-        """Wake a rank."""
-        with suppress(BlockingIOError):  # the counter is full: it is woken anyway
-            os.eventfd_write(self._events[rank], 1)
-
-    def wake_if_asleep(self, rank: int) -> None:
-        """Wake a rank that sleeps. The caller has written the notify, and made a fence."""
-        if self.headers[rank].words[ASLEEP]:
-            self.wake(rank)
-
-    def pause(self, explain: Callable[[], str], most_ms: int = LOOK_MS) -> None:
-        """Let time pass while this rank has nothing to do; `explain` describes its wait.
-
-        The first pauses yield; a later one marks this rank as asleep, so that its caller looks once
-        more; those after it sleep. Raises ExecTimeoutError, MismatchError, PeerLostError, or the
-        error of another rank that has failed.
-        """
-        self._pauses += 1
-        if self._is_asleep:
-            self._sleep(explain, most_ms)
-        elif self._pauses <= YIELDS and not self._crowded:
-            self._yield()
-        else:
-            self._crowded = max(self._crowded - 1, 0)
-            self._is_asleep = True
-            self._own[ASLEEP] = 1
-            fence()
-
     def resume(self) -> None:
-        """End the pauses: this rank has found something to do."""
-        if self._is_asleep:
-            self._is_asleep = False
-            self._own[ASLEEP] = 0
-        self._pauses, self._since = 0, 0.0
+        super().resume()
+        self._since = 0.0
 
     def wait_until(self, is_done: Callable[[], bool], explain: Callable[[], str]) -> None:
         """Pause until a condition holds that a peer brings about, and wakes this rank for."""
@@ -201,27 +131,9 @@ class Wakeups:
         for rank in range(len(self.headers)):
             self.wake_if_asleep(rank)
 
-    def _yield(self) -> None:
-        """Let other processes run; if they take long, there are more ranks than cores."""
-        start = time.perf_counter()
-        os.sched_yield()
-        if time.perf_counter() - start > CROWDED_S:
-            self._crowded = CROWDED_PAUSES
-
     def _sleep(self, explain: Callable[[], str], most_ms: int) -> None:
-        self._sleeps += 1
         self._since = self._since or time.monotonic()
-        events = self._poll.poll(min(most_ms, LOOK_MS))
-        for descriptor, _ in events:
-            if descriptor == self._events[self.rank]:
-                with suppress(BlockingIOError):
-                    os.eventfd_read(descriptor)
-            else:
-                self._poll.unregister(descriptor)
-                self._ended.add(self._processes[descriptor])
-        self._check_failed()
-        if not events or self._sleeps % _LOOK_EVERY == 0 or self._ended:
-            self._look(explain)
+        super()._sleep(explain, most_ms)
 
     def _look(self, explain: Callable[[], str]) -> None:
         self.check_calls()
@@ -233,11 +145,6 @@ class Wakeups:
         if self._limit_s is not None and blocked_s > self._limit_s:
             waits = f"{explain()} for {self._limit_s:g} s, longer than HCCL_EXEC_TIMEOUT allows."
             raise self.held_up(waits) or ExecTimeoutError(waits, _ALL_WAIT)
-
-    def _check_failed(self) -> None:
-        failed_by = self._own[FAILED_BY]
-        if failed_by:
-            raise self.headers[failed_by - 1].reason()
 
     def _check_ended(self) -> None:
         """Raise PeerLostError if a peer has ended or closed before it has done this call."""

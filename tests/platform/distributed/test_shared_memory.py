@@ -8,6 +8,7 @@ import pytest
 
 from hccl_platform.distributed.bound_script import OPENING_BYTES, check_opening, write_opening
 from hccl_platform.distributed.header import FIRST_NOTIFY
+from hccl_platform.distributed.rings import RING_BYTES
 from hccl_platform.distributed.shared_memory import (
     GATHER_BYTES,
     HEADER_BYTES,
@@ -36,13 +37,14 @@ def spans(regions: Regions, *names: str) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("ranks", [1, 4, 7])
-def test_regions_begin_behind_header_notifies_and_gathers(ranks: int) -> None:
+def test_regions_begin_behind_header_notifies_gathers_and_rings(ranks: int) -> None:
     regions = Regions(ranks, 1 << 20)
     assert FIRST_NOTIFY * 8 == HEADER_BYTES
     assert regions.gathers == HEADER_BYTES + ranks * NOTIFIES * 8
     regions.provide("tag", ring(10))
     begins = sorted(start for start, _ in spans(regions, "IN", "OUT", "CCL_IN", "CCL_OUT"))
-    assert begins[0] == regions.gathers + 2 * GATHER_BYTES
+    assert regions.ring_of(0) == regions.gathers + 2 * GATHER_BYTES
+    assert begins[0] == regions.ring_of(ranks - 1) + RING_BYTES
 
 
 def test_regions_are_as_large_as_needed_and_whole_pages_apart() -> None:

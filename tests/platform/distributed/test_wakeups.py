@@ -24,8 +24,8 @@ CALLED = CallIdentity(b"calls this", (5 << 24) + 9)
 
 @pytest.fixture
 def files() -> Iterator[list[int]]:
-    """Of every rank, what wakes it, and what tells that its process has ended."""
-    made = [os.eventfd(0, os.EFD_NONBLOCK) for _ in range(2 * RANKS)]
+    """Of every rank, what wakes it in calls, says that its process has ended, wakes it for mail."""
+    made = [os.eventfd(0, os.EFD_NONBLOCK) for _ in range(3 * RANKS)]
     yield made
     for file in made:
         os.close(file)
@@ -35,7 +35,7 @@ def files() -> Iterator[list[int]]:
 def ranks(files: list[int]) -> list[Wakeups]:
     """All ranks in this process, which share their headers."""
     headers = [Header(memoryview(bytearray(HEADER_BYTES)).cast("q")) for _ in range(RANKS)]
-    made = [Descriptors(-1, files[2 * rank], files[2 * rank + 1]) for rank in range(RANKS)]
+    made = [Descriptors(-1, *files[3 * rank : 3 * rank + 3]) for rank in range(RANKS)]
     return [Wakeups(rank, headers, made, LIMIT_S) for rank in range(RANKS)]
 
 
@@ -50,6 +50,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
     time = SimpleNamespace(perf_counter=lambda: made.now, monotonic=lambda: made.now)
     monkeypatch.setattr("hccl_platform.distributed.wakeups.time", time)
+    monkeypatch.setattr("hccl_platform.distributed.pauses.time", time)
     monkeypatch.setattr(os, "sched_yield", let_others_run)
     return made
 
@@ -114,15 +115,15 @@ def test_only_a_rank_that_sleeps_is_woken(
 ) -> None:
     ranks[0].wake_if_asleep(1)
     with pytest.raises(BlockingIOError):
-        os.eventfd_read(files[2])
+        os.eventfd_read(files[3])
     falls_asleep(ranks[1])
     for _ in range(2):
         ranks[0].wake_if_asleep(1)
-    assert os.eventfd_read(files[2]) == 2
+    assert os.eventfd_read(files[3]) == 2
     ranks[1].resume()
     ranks[0].wake_if_asleep(1)
     with pytest.raises(BlockingIOError):
-        os.eventfd_read(files[2])
+        os.eventfd_read(files[3])
 
 
 def test_a_rank_yields_then_looks_once_more_then_sleeps(
@@ -258,7 +259,7 @@ def test_a_peer_that_is_gone_is_lost_unless_it_has_done_the_call(
     if done:
         ranks[1].end()
     if ends:
-        os.eventfd_write(files[2 * 1 + 1], 1)
+        os.eventfd_write(files[3 * 1 + 1], 1)
     else:
         ranks[1].close()
         assert ranks[0].headers[1].words[CLOSED] == 1
@@ -276,7 +277,7 @@ def test_a_rank_that_closes_wakes_those_that_sleep(
 ) -> None:
     falls_asleep(ranks[2])
     ranks[1].close()
-    assert os.eventfd_read(files[4]) == 1
+    assert os.eventfd_read(files[6]) == 1
     with pytest.raises(BlockingIOError):
         os.eventfd_read(files[0])
 
@@ -288,7 +289,7 @@ def test_a_failure_wakes_everybody_and_is_raised_in_the_wait(
     falls_asleep(ranks[0])
     ranks[2].fail(ParameterError("no such count"))
     assert [ranks[0].headers[rank].words[FAILED_BY] for rank in range(RANKS)] == [3, 3, 3]
-    assert [os.eventfd_read(files[2 * rank]) for rank in (1, 2)] == [1, 1]
+    assert [os.eventfd_read(files[3 * rank]) for rank in (1, 2)] == [1, 1]
     with pytest.raises(ParameterError, match="no such count"):
         pause(ranks[0])
     ranks[0].fail(ValueError("too late"))
