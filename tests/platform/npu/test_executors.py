@@ -64,8 +64,8 @@ def of_executor(executor: type[Executor], ranks: int, inline: bool) -> Iterator[
     declared = declarations_of(made)
     if declared.zero_copy:  # processes share CCL buffers only
         return
-    where = {} if declared.cluster else {"servers": 1, "devices": ranks}
-    for case in random_cases(made, Cases(**where), Random(ranks), TRIES):
+    cases = Cases() if declared.cluster else Cases(servers=1, devices=ranks)
+    for case in random_cases(made, cases, Random(ranks), TRIES):
         if not is_for_npus(case, ranks):
             continue
         topology = case.topology if inline else case.topology.reducing(())
