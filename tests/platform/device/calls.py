@@ -23,7 +23,7 @@ from tests.platform.device.fakeasync import FakeModule
 __all__ = ["Call", "call_of", "calls", "fake_platform", "measured"]
 
 MOST_RANKS = 8
-FEW_TASKS, LOOKED_AT = 500, 20
+FEW_TASKS, LOOKED_AT = 500, 8
 
 
 @dataclass(frozen=True)
