@@ -76,6 +76,12 @@ def pytest_configure(config: pytest.Config) -> None:
         warm_up()
 
 
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """Start a worker more than there are processors: tests of processes wait a lot."""
+    return (yield) + 1
+
+
 def shares_kernels(config: pytest.Config) -> bool:
     """Whether several workers are about to run whole folders of tests."""
     asked = config.option

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, get_type_hints
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +82,10 @@ class Kernel(Generic[P, R]):
         except RuntimeError:  # no folder to cache in can be written
             log.info("no place to keep compiled code: set NUMBA_CACHE_DIR to a writable folder")
             jitted = numba.njit(**options)(self.plain)
-        _stamp(jitted, self.plain, self.helpers())
+        kept = getattr(getattr(jitted, "_cache", None), "_cache_file", None)
+        if kept is not None:
+            _stamp(kept, self.plain, self.helpers())
+            _name_apart(kept)
         self._announce_compilation(jitted)
         return cast(Callable[P, R], jitted)
 
@@ -150,17 +154,23 @@ class Kernel(Generic[P, R]):
         event.register("numba:compile", Listener())
 
 
-def _stamp(jitted: Any, plain: Callable[..., object], helpers: tuple[Any, ...]) -> None:
+def _stamp(kept: Any, plain: Callable[..., object], helpers: tuple[Any, ...]) -> None:
     """Let what is cached be out of date where a helper's file is another one than it was, or a
     number that is compiled in.
     """
-    kept = getattr(getattr(jitted, "_cache", None), "_cache_file", None)  # none: nothing is kept
     own = plain.__code__.co_filename
     files = sorted({helper.__code__.co_filename for helper in helpers} - {own})
-    if kept is not None:
-        stats = [os.stat(file) for file in files]
-        ages = [(stat.st_mtime, stat.st_size) for stat in stats]
-        kept._source_stamp = (kept._source_stamp, *ages, *_numbers(plain, helpers))
+    stats = [os.stat(file) for file in files]
+    ages = [(stat.st_mtime, stat.st_size) for stat in stats]
+    kept._source_stamp = (kept._source_stamp, *ages, *_numbers(plain, helpers))
+
+
+def _name_apart(kept: Any) -> None:
+    """Let each process write machine code to files of its own. numba numbers the files of a kernel:
+    two processes that compile it for different types at once would both write the first, and the
+    index would then promise the one and load the other, which crashes.
+    """
+    kept._data_name_pattern = kept._data_name_pattern.replace("{", uuid4().hex + ".{", 1)
 
 
 def _numbers(plain: Any, helpers: tuple[Any, ...]) -> list[tuple[str, float]]:

@@ -173,6 +173,30 @@ def test_programs_of_5_000_tasks_compile_nothing(cache: Path, line: str) -> None
     assert not list(cache.rglob("*.nbi"))
 
 
+def summed(values: np.ndarray[tuple[int], np.dtype[Any]]) -> float:
+    return float(values.sum())
+
+
+def test_processes_that_compile_at_once_for_different_types_keep_both_apart(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second has looked at the index before the first wrote it, and is done in between."""
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(cache))
+    first, second, later = (Kernel[..., float](summed) for _ in range(3))
+    kept = [kernel.compiled._cache._cache_file for kernel in (first, second)]  # type: ignore[attr-defined]
+    floats, whole, save = np.full(4, 0.5), np.arange(4), kept[0]._save_data
+
+    def save_late(name: str, data: object) -> None:
+        assert second.compiled(whole) == 6
+        save(name, data)
+
+    monkeypatch.setattr(kept[0], "_save_data", save_late)
+    monkeypatch.setattr(kept[1], "_load_index", dict)
+    assert first.compiled(floats) == 2
+    assert later.compiled(floats) == 2
+    assert later.compiled(whole) == 6
+
+
 def test_numba_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("numba.config.DISABLE_JIT", True)
     kernel = fresh()

@@ -22,7 +22,7 @@ from hccl_py.verifier.sweeps.space import random_cases
 from tests.platform.device.fakeasync import FakeModule
 
 MOST_RANKS = 8
-FEW_TASKS, LOOKED_AT = 500, 20
+FEW_TASKS, LOOKED_AT = 500, 8
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,9 @@ from tests.platform.processes.children import children
 pytestmark = pytest.mark.npu
 
 CCL_BYTES = 1 << 20
-MOST_TASKS = 2_500
+MOST_TASKS = 300  # of a rank, on average
 MOST_BYTES = 1 << 20
-TRIES = 400
+TRIES = 100
 
 INLINE = {"READ_REDUCE", "WRITE_REDUCE"}
 
@@ -61,9 +61,11 @@ def items(ranks: int, inline: bool) -> tuple[Item, ...]:
 
 def of_executor(executor: type[Executor], ranks: int, inline: bool) -> Iterator[Item]:
     made = executor()
-    if declarations_of(made).zero_copy:  # processes share CCL buffers only
+    declared = declarations_of(made)
+    if declared.zero_copy:  # processes share CCL buffers only
         return
-    for case in random_cases(made, Cases(), Random(ranks), TRIES):
+    cases = Cases() if declared.cluster else Cases(servers=1, devices=ranks)
+    for case in random_cases(made, cases, Random(ranks), TRIES):
         if not is_for_npus(case, ranks):
             continue
         topology = case.topology if inline else case.topology.reducing(())
@@ -71,7 +73,8 @@ def of_executor(executor: type[Executor], ranks: int, inline: bool) -> Iterator[
             continue
         operator = make_operator(case.op.name)
         program = record(made, case.op, topology, operator, min(case.ccl_bytes, CCL_BYTES))
-        if program.task_count > MOST_TASKS or int(program.buffer_sizes.max()) > MOST_BYTES:
+        is_small = program.task_count <= MOST_TASKS * ranks
+        if not is_small or int(program.buffer_sizes.max()) > MOST_BYTES:
             continue
         inputs = inputs_of(program.op, ranks)
         wanted = expected_outputs(operator, program.op, inputs)
@@ -151,7 +154,7 @@ def check(ranks: int, seed: int, folder: Path) -> None:
 
 def test_most_executors_suit_a_server_of_npus() -> None:
     names = {item.program.executor for item in items(4, inline=True)}
-    assert len(names) >= 30
+    assert len(names) >= 140
     assert any(kinds(item) & INLINE for item in items(4, inline=True))
     assert not any(kinds(item) & INLINE for item in items(4, inline=False))
 
@@ -160,7 +163,7 @@ def kinds(item: Item) -> set[str]:
     return {TaskKind(kind).name for kind in np.unique(item.program.tasks.kind)}
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(4))  # of each kind of runtime that `check` has
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_executors_equal_numpy(ranks: int, seed: int, tmp_path: Path) -> None:
     check(ranks, seed, tmp_path)
