@@ -289,7 +289,7 @@ class _SlowLinks:
             elif ways[0] != ways[1] and rank_of.keys() >= set(ways[0]):
                 pairs += [(rank_of[a], rank_of[b], factor) for a, b in ways]
             else:
-                names = ", ".join(network.neighbours(one)[:_NAMED])
+                names = ", ".join(network.joined_names(one)[:_NAMED])
                 raise ParameterError(
                     f"--slow link={one}-{other}: {network.name} has no such link.",
                     f"Name two ranks, or two nodes that a link joins: {one} and one of {names}.",

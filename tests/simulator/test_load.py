@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from hccl_py.clocks.carried import carried
 from hccl_py.clocks.stragglers import Stragglers
 from hccl_py.formats import from_json
 from hccl_py.simulator import CostModel, simulate_contended, simulate_tasks
-from hccl_py.simulator.load import busiest_us, carried
+from hccl_py.simulator.load import busiest_us
 from hccl_py.topology import topology_of
 from tests.recording import op_of, recorded
 from tests.simulator.moves import Move, moving

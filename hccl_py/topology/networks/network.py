@@ -130,7 +130,7 @@ class Network(ABC):
             )
         return found
 
-    def neighbours(self, name: str) -> list[str]:
+    def joined_names(self, name: str) -> list[str]:
         """Return the names of the nodes that a link joins with one."""
         node = self.node(name)
         return [self.node_name(n) for n in range(self.nodes) if n != node and self.joins(node, n)]
