@@ -200,7 +200,7 @@ def _near(name: str, choices: list[str], most: int, cutoff: float) -> list[str]:
     """Return the names with one in them, or those most like it; if there are none, ignoring upper
     case.
     """
-    inside = [choice for choice in choices if name and name.lower() in choice.lower()]
+    inside = [choice for choice in choices if len(name) > 1 and name.lower() in choice.lower()]
     if inside:
         return inside[:most]
     near = difflib.get_close_matches(name, choices, n=most, cutoff=cutoff)

@@ -381,7 +381,7 @@ BAD_OPTIONS = {
     "--ranks 0": ["--ranks '0' is not a list", "from 1"],
     "--ranks 4,": ["--ranks '4,' is not a list"],
     "--ranks 4 --servers 2": ["ranks, not 4"],
-    "--topology atlas-800": ["unknown", "Did you mean atlas-800t-a2 or"],
+    "--topology atlas-800": ["unknown", "Did you mean atlas-800-9000 or atlas-800t-a2?"],
     "--servers 2 --devices 9": ["Server 0 has 9 devices"],
     "--count -1": ["--count '-1' is not a list of numbers from 0"],
     "--count 99999999999999999999": ["--count", "is not a list"],

@@ -192,7 +192,7 @@ def _check_sums(program: Program, tasks: Tasks, moves: Moves, keeps_sums: bool) 
             "with the task before: this platform rounds each sum.",
             "Run the program on the emulated platform.",
         )
-    wrong = later[(later == 0) | (moves.op[later] != ReduceOp.SUM)]
+    wrong = later[(later == 0) | (moves.op[later] != int(ReduceOp.SUM))]
     for column in (moves.op, moves.dtype, moves.dst, moves.dst_offset, moves.size):
         wrong = np.append(wrong, later[column[later] != column[later - 1]])
     if len(wrong):
