@@ -34,16 +34,17 @@ BARRIER = tuple(
     Kept(
         file,
         text,
-        "HCCL ends rings with a barrier; where nothing follows, nothing needs it",
+        "HCCL ends rings and NHR with a barrier; where nothing follows, nothing needs it",
         function,
     )
     for file, text, function in (
         ("templates/signals.py", "prev.tx_ack(stream)", "barrier"),
         ("templates/signals.py", "following.tx_data_signal(stream)", "barrier"),
+        ("templates/signals.py", "prev.tx_data_ack(stream)", "acknowledged_barrier"),
         ("templates/ring.py", "plane.right.tx_data_signal(stream)", "_signal"),
     )
 )
-"""In every executor that runs a ring."""
+"""In every executor that runs a ring or NHR."""
 
 MEETING = Kept(
     "templates/march.py",
