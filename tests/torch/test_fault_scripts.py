@@ -117,7 +117,8 @@ class FaultScript:
             STOP: f"EI0002.*Rank {self.victim} is stopped",
             LATE: f"EI0002.*Rank {self.victim} has not begun this call",
         }.get(self.kind, f"Rank {self.victim}('s process has ended| has gone)")
-        if self.kind == STOP and not self.victim:  # ranks elsewhere see only that it serves no more
+        if self.kind in (STOP, KILL) and not self.victim:
+            # Ranks elsewhere may see no more than that it serves no more.
             wanted += "|EI0002.*The job's store does not answer: .* rank 0's"
         for rank, found in ended.items():
             assert found.error == "DistBackendError", (rank, found)

@@ -150,6 +150,7 @@ class Wakeups(Pauses):
         """Raise PeerLostError if a peer has ended or closed before it has done this call."""
         for rank, header in enumerate(self.headers):
             if header.words[CLOSED]:
+                self._check_failed()  # what a rank has failed of it publishes before it closes
                 self._check_done(rank, f"Rank {rank} has closed its communicator")
             elif rank in self._ended:
                 self._check_done(rank, f"Rank {rank}'s process has ended")
