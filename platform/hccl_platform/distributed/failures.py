@@ -51,6 +51,7 @@ class Failures:
     def __init__(self, store: Store, key: str, rank: int) -> None:
         self._store, self._rank = store, rank
         self._key = f"{key}/failed"
+        self._suspected = f"{self._key}/suspected"
         self._hangs = False
 
     def publish(self, error: BaseException) -> None:
@@ -62,11 +63,22 @@ class Failures:
 
         self._request(leave, 0)
 
+    def suspect(self, error: BaseException) -> None:
+        """Leave a reason that counts where no rank leaves a better one: `published` returns it once
+        its seconds are over.
+        """
+        self._request(lambda: self._store.set(self._suspected, as_text(error, self._rank)), 0)
+
     def published(self, seconds: float) -> HcclError | None:
         """Return the reason that a rank has left, or leaves within so many seconds, or that the
-        store does not answer; else None.
+        store does not answer; else what a rank suspects; else None.
         """
-        text = self._request(lambda: self._left(self._key, time.monotonic() + seconds), seconds)
+
+        def look() -> bytes | None:
+            end = time.monotonic() + seconds
+            return self._left(self._key, end) or self._left(self._suspected, end)
+
+        text = self._request(look, seconds)
         if self._hangs:
             return _UNANSWERED
         return from_text(text) if text else None

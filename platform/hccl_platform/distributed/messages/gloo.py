@@ -2,7 +2,9 @@
 store.
 
 Gloo connects every two ranks when the session opens. The other end of a connection that closes is
-told at once; a rank that fails closes all of its own, and leaves the reason in the store.
+told at once; a rank that fails closes all of its own, and leaves the reason in the store. A
+time-out closes them inside gloo, before the rank has asked whether another knows the cause: so it
+leaves what it suspects first.
 """
 
 from __future__ import annotations
@@ -70,7 +72,9 @@ class GlooMessenger:
                 work.wait(timedelta(seconds=max(end - time.monotonic(), 0.001)))
             except RuntimeError as error:
                 if "Timed out" in str(error):
-                    raise late(self._rank, rank, self._limit_s) from None
+                    waited = late(self._rank, rank, self._limit_s)
+                    self._failures.suspect(waited)
+                    raise waited from None
                 raise _lost(rank, error) from None
 
     def published(self, seconds: float) -> HcclError | None:
