@@ -80,7 +80,9 @@ def command(
     if save is not None:
         found.plan.program.save(save)
     if chakra is not None:
-        _chakra_writer(chakra).write(found.plan.program, chakra, timeline=found.times.timeline)
+        _chakra_writer(chakra).write(
+            found.plan.program, chakra, WriterOptions(timeline=found.times.timeline)
+        )
     is_brief = whole and not report and found.is_large
     show(found, notifies, output, with_report=report, is_brief=is_brief)
     return None
