@@ -23,7 +23,7 @@ import pytest
 import hccl_py as hccl
 from hccl_py.cli import main
 from hccl_py.trace.page import bundle, page_bytes
-from hccl_py.trace.page.packing import block
+from hccl_py.trace.page.scene_block import block
 from hccl_py.trace.scene import Scene, scene_of
 
 STATIC = Path(str(files("hccl_py.trace.page"))) / "static"

@@ -13,14 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hccl_executors.aicpu.a2a_pairs import PairsOfRanks
-from hccl_executors.aicpu.ag_mesh import MeshAllGather
-from hccl_executors.aicpu.ag_nhr import NhrAllGather
-from hccl_executors.aicpu.ar_nhr import NhrAllReduce
-from hccl_executors.aicpu.ar_two_shot import TwoShotAllReduce
+from hccl_executors.aicpu.all_gather import MeshAllGather, NhrAllGather
+from hccl_executors.aicpu.all_reduce import NhrAllReduce, TwoShotAllReduce
+from hccl_executors.aicpu.all_to_all import PairsOfRanks
 from hccl_executors.aicpu.on_aicpu import TRANSFER, OnAicpu
-from hccl_executors.aicpu.rs_mesh import MeshReduceScatter
-from hccl_executors.aicpu.rs_nhr import NhrReduceScatter
+from hccl_executors.aicpu.reduce_scatter import MeshReduceScatter, NhrReduceScatter
 from hccl_executors.aicpu.seats import (
     ALIGN,
     AnyChannelRank,
