@@ -7,7 +7,15 @@ imported = source.imported(SourceCall(source.usual_size))
 imported.report().ok
 """
 
-from hccl_py.importers.contract import Importer, ImportOptions, Source, SourceCall, SourceEntry, SourceError, WriterOptions
+from hccl_py.importers.contract import (
+    Importer,
+    ImportOptions,
+    Source,
+    SourceCall,
+    SourceEntry,
+    SourceError,
+    WriterOptions,
+)
 from hccl_py.importers.exporter import Exporter
 from hccl_py.importers.imported import Imported, ProgramCase
 from hccl_py.importers.installed import importer_of, installed_importers

@@ -1,4 +1,4 @@
-"""AllToAllV: every rank sends a part of its own size to every rank."""
+"""AllToAllV and AllToAllVC: every rank sends a part of its own size to every rank."""
 
 from __future__ import annotations
 

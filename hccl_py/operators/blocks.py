@@ -1,4 +1,4 @@
-"""The base of all_gather_v and reduce_scatter_v: one block per rank, each of its own size."""
+"""all_gather_v and reduce_scatter_v: one block per rank, each of its own size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""AllGatherVMeshExecutor: AllGatherV in meshes, then between the servers."""
+"""AllGatherV in a mesh, and in meshes and then between the servers."""
+
+from __future__ import annotations
 
 from itertools import pairwise
 

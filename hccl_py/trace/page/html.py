@@ -4,6 +4,10 @@ Nothing that comes from a program is markup or script: it is base64 in data bloc
 makes text nodes of it; in the film strip, which needs no script, its texts are escaped. The
 Content-Security-Policy allows the page's own script and style by their hashes and nothing else, so
 that even a defect here could load and run nothing.
+
+The script is joined from the modules in static/, ordinary JavaScript, which editors and linters
+understand. A file opened from disk cannot import others, so each becomes a function that is called
+once: what it imports it takes from the results of others, what it exports it returns.
 """
 
 from __future__ import annotations
@@ -20,7 +24,6 @@ from string import Template
 from hccl_py.documents.disk import PathLike, check_place, write_file
 from hccl_py.documents.kind import PAGE
 from hccl_py.printable import one_line
-from hccl_py.trace.page import bundle
 from hccl_py.trace.page.scene_block import scene_block
 from hccl_py.trace.pictures.algorithm_steps import AlgorithmSteps, steps_of_scene
 from hccl_py.trace.pictures.film import film_markup
@@ -60,21 +63,21 @@ def page_bytes(scenes: Sequence[Scene]) -> bytes:
     """Return the page of one scene, or of two that are compared."""
     if not 1 <= len(scenes) <= 2:
         raise ValueError(f"a page shows one scene or two, not {len(scenes)}")
-    style, script = bundle.style() + HUES + SHAPES, bundle.script()
+    looks, code = style() + HUES + SHAPES, script()
     steps = [steps_of_scene(scene) for scene in scenes]
     data = [
         _data(k, scene, some) for k, (scene, some) in enumerate(zip(scenes, steps, strict=True))
     ]
     return _PAGE.substitute(
         policy=(
-            f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+            f"default-src 'none'; script-src '{_hash(code)}'; style-src '{_hash(looks)}'; "
             "base-uri 'none'; form-action 'none'"
         ),
         title=html.escape(f"{one_line(scenes[0].title[:200])} · hccl-py"),
-        style=style,
-        markup=bundle.markup().replace("<!-- film -->", "".join(map(film_markup, steps))),
+        style=looks,
+        markup=markup().replace("<!-- film -->", "".join(map(film_markup, steps))),
         data="\n".join(data),
-        script=script,
+        script=code,
     ).encode()
 
 

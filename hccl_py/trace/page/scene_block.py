@@ -1,4 +1,10 @@
-"""A scene as the page reads it: texts that are safe to show, tables, and columns."""
+"""A scene as the page reads it: texts that are safe to show, tables, and columns.
+
+Columns of numbers become bytes that pack well: the narrowest type, byte planes, gzip, base64. A
+block is the length of a header (four bytes), the header as JSON, and the columns. Of a column all
+lowest bytes come first, then all second ones, and so on: neighbours are alike, which gzip likes.
+static/decode.js reads it.
+"""
 
 from __future__ import annotations
 

@@ -47,6 +47,7 @@ _KERNELS = {"aicpu": "op_kernel_aicpu", "ccu": "op_kernel_ccu"}
 
 _INCLUDE = ("include", "inc", _HOST, *_KERNELS.values(), ".")
 _SUFFIXES = (".cc", ".cpp", ".cxx")
+_TEXTS = (*_SUFFIXES, ".h", ".hpp", ".asc")
 _MOST_BYTES = 1 << 16
 
 _TOML = FileKind(
@@ -229,8 +230,7 @@ def _wrong(name: str, key: str, expected: str, found: str, hint: str) -> Paramet
     return ParameterError(f"{place}: {error.message}", error.hint)
 
 
-_MOST_FILES, _MOST_BYTES = 200, 1 << 16
-_SUFFIXES = (".cc", ".cpp", ".cxx", ".h", ".hpp", ".asc")
+_MOST_FILES = 200
 
 _KINDS = (
     (
@@ -260,7 +260,7 @@ def kind_of_folder(folder: Path) -> str:
 
 def _texts(folder: Path) -> Iterator[str]:
     """Yield the begins of sources, of so many that a large folder does not take long."""
-    found = (path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
+    found = (path for path in folder.rglob("*") if path.suffix in _TEXTS and path.is_file())
     for path in islice(found, _MOST_FILES):
         with open(path, "rb") as file:
             yield file.read(_MOST_BYTES).decode("utf-8", errors="replace")
