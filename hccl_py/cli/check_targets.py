@@ -9,13 +9,7 @@ from functools import partial
 from hccl_py.cli.call import check_tasks
 from hccl_py.cli.options import ProgramOptions
 from hccl_py.cli.request import CallRequest, communicator
-from hccl_py.cli.sources import (
-    import_options,
-    opened,
-    placed,
-    refuse_without_addresses,
-    shown,
-)
+from hccl_py.cli.sources import import_options, opened, placed, refuse_without_addresses, shown
 from hccl_py.errors import HcclError, ParameterError
 from hccl_py.importers import Imported, Importer, SourceCall, SourceEntry, importer_of
 from hccl_py.importers.program_files import program_files_like

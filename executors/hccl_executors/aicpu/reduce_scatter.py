@@ -9,15 +9,7 @@ from hccl_executors.aicpu import nhr_steps
 from hccl_executors.aicpu.all_reduce import nhr_gather, reduce_others
 from hccl_executors.aicpu.duplex import send_recv_write
 from hccl_executors.aicpu.nhr_steps import NhrTemplate
-from hccl_executors.aicpu.seats import (
-    Seat,
-    SplitTemplate,
-    Template,
-    copy,
-    others,
-    place_at,
-    slots,
-)
+from hccl_executors.aicpu.seats import Seat, SplitTemplate, Template, copy, others, place_at, slots
 from hccl_py.orchestration import Chunks, Region
 
 

@@ -53,11 +53,7 @@ from hccl_executors.aicpu.seats import (
 from hccl_executors.aicpu.v_mesh import MeshAllGatherV, MeshReduceScatterV
 from hccl_executors.sources import SCATTER_NHR, like_ascend950, over_tree
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.plugins.executor import (
-    ChannelResources,
-    OpParam,
-    RankView,
-)
+from hccl_py.plugins.executor import ChannelResources, OpParam, RankView
 
 MESH, NHR = "level0:mesh", "level0:NA;level1:NHR"
 

@@ -22,9 +22,7 @@ from hccl_executors.aicpu.seats import (
 )
 from hccl_executors.aicpu.two_axes import LEAST, CallShape, Parts, TwoAxes, eighths
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.plugins.executor import (
-    OpParam,
-)
+from hccl_py.plugins.executor import OpParam
 from hccl_py.values import RankInt
 
 BLOCK = 16 << 10

@@ -15,17 +15,10 @@ from hccl_executors.aicpu.chunk_steps import PAGE
 from hccl_executors.aicpu.from_root import MeshScatter, NhrScatter
 from hccl_executors.aicpu.on_aicpu import TRANSFER
 from hccl_executors.aicpu.reduce_scatter import MeshReduceScatter, NhrReduceScatter
-from hccl_executors.aicpu.seats import (
-    AnyChannelRank,
-    Seat,
-    cut,
-    place_at,
-)
+from hccl_executors.aicpu.seats import AnyChannelRank, Seat, cut, place_at
 from hccl_executors.aicpu.two_axes import INTRA, LEAST, CallShape, Parts, TwoAxes, Work, eighths
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.plugins.executor import (
-    OpParam,
-)
+from hccl_py.plugins.executor import OpParam
 
 
 class InPieces(TwoAxes):
