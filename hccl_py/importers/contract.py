@@ -68,10 +68,9 @@ class ImportOptions:
 class SourceCall:
     """The call of a source that is imported, of a data size in bytes.
 
-    `comm` has the ranks on which the program is to run; sources with `ranks` of their own do
-    without, unless `needs_comm`. `cost` is the cost model of the times that are wanted: it may
-    slice messages. With `repeats`, a call that is too large to be written out is imported with the
-    passes that show any error of all its passes.
+    `comm` has the ranks that it is to run on: sources with `ranks` of their own do without, unless
+    `needs_comm`. `cost` is the model of the times that are wanted: it may slice messages. With
+    `repeats`, a call too large to be written out has the passes that show any error of them all.
     """
 
     size: int

@@ -5,7 +5,7 @@ from hccl_py.operators.all_to_all_v import AllToAllV, AllToAllVC
 from hccl_py.operators.base import Operator
 from hccl_py.operators.batch_send_recv import BatchSendRecvOperator
 from hccl_py.operators.blocks import AllGatherV, ReduceScatterV
-from hccl_py.operators.equal import (
+from hccl_py.operators.one_count import (
     AllGather,
     AllReduce,
     AllToAll,

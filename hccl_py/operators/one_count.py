@@ -1,4 +1,4 @@
-"""Ops in which all ranks have the same amount, or a root has it all; and the barrier."""
+"""Ops of which one count says all amounts, those of a root too; and the barrier."""
 
 from __future__ import annotations
 
