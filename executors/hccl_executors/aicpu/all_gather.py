@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from hccl_executors.aicpu import nhr_steps
 from hccl_executors.aicpu.duplex import send_recv_read, send_recv_write
 from hccl_executors.aicpu.nhr_steps import NhrTemplate
-from hccl_executors.aicpu.seats import Seat, SplitTemplate, copy, others, place_at
+from hccl_executors.aicpu.seats import Cuts, Regions, Seat, SplitTemplate, copy, others, place_at
 from hccl_py.enums import ChannelBuffer
-from hccl_py.orchestration import Chunks, Region
 from hccl_py.orchestration.channels import Thread
 from hccl_py.values import RankInt
 
@@ -20,13 +19,7 @@ class MeshAllGather(SplitTemplate):
     HCCL: InsTempAllGatherMesh1D. Every transfer has a thread, main too.
     """
 
-    def run(
-        self,
-        seat: Seat,
-        sources: Sequence[Region],
-        targets: Sequence[Chunks],
-        places: Sequence[Chunks],
-    ) -> None:
+    def run(self, seat: Seat, sources: Regions, targets: Cuts, places: Cuts) -> None:
         """Gather every one of `sources` into the same one of `targets`, by way of `places`."""
         for source, target, place in zip(sources, targets, places, strict=True):
             copy(seat.main, target[seat.me], source)
@@ -34,7 +27,7 @@ class MeshAllGather(SplitTemplate):
         if seat.n > 1:
             self.fetch(seat, targets, places)
 
-    def fetch(self, seat: Seat, targets: Sequence[Chunks], places: Sequence[Chunks]) -> None:
+    def fetch(self, seat: Seat, targets: Cuts, places: Cuts) -> None:
         """Read the blocks of all others."""
         seat.pre_sync()
         threads = iter(seat.threads)
@@ -72,13 +65,7 @@ class NhrAllGather(NhrTemplate):
     def threads(self, n: int) -> tuple[int, ...]:
         return (1, 2)
 
-    def run(
-        self,
-        seat: Seat,
-        sources: Sequence[Region],
-        targets: Sequence[Chunks],
-        places: Sequence[Chunks],
-    ) -> None:
+    def run(self, seat: Seat, sources: Regions, targets: Cuts, places: Cuts) -> None:
         """Gather every one of `sources` into the same one of `targets`, by way of `places`."""
         seat.pre_sync()
         for source, place in zip(sources, places, strict=True):
@@ -107,12 +94,7 @@ class NhrAllGather(NhrTemplate):
         seat.post_sync()
 
     def _copy_out(
-        self,
-        seat: Seat,
-        thread: Thread,
-        targets: Sequence[Chunks],
-        places: Sequence[Chunks],
-        left_out: Sequence[RankInt],
+        self, seat: Seat, thread: Thread, targets: Cuts, places: Cuts, left_out: Sequence[RankInt]
     ) -> None:
         for target, place in zip(targets, places, strict=True):
             for i in range(seat.n):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from hccl_executors.aicpu import nhr_steps
 from hccl_executors.aicpu.all_reduce import nhr_gather, rounded_down, rounded_up
 from hccl_executors.aicpu.duplex import recv_write, send_recv_write, send_write
 from hccl_executors.aicpu.nhr_steps import NhrTemplate
-from hccl_executors.aicpu.seats import Seat, SplitTemplate, Template, copy, cut, place_at
+from hccl_executors.aicpu.seats import (
+    Cuts,
+    Regions,
+    Seat,
+    SplitTemplate,
+    Template,
+    copy,
+    cut,
+    place_at,
+)
 from hccl_py.enums import ChannelBuffer
-from hccl_py.orchestration import Chunks, Region
+from hccl_py.orchestration import Region
 from hccl_py.plugins.fidelity import is_uneven_tree
 from hccl_py.values import RankInt
 
@@ -63,12 +70,7 @@ class MeshScatter(SplitTemplate):
         return 1
 
     def run(
-        self,
-        seat: Seat,
-        root: RankInt | None,
-        sources: Sequence[Chunks],
-        targets: Sequence[Region],
-        places: Sequence[Chunks],
+        self, seat: Seat, root: RankInt | None, sources: Cuts, targets: Regions, places: Cuts
     ) -> None:
         """Scatter every one of the root's `sources` into `targets`, by way of `places`."""
         is_root = root is not None and bool(seat.me == root)
@@ -87,7 +89,7 @@ class MeshScatter(SplitTemplate):
             for target, place in zip(targets, places, strict=True):
                 copy(seat.main, target, place[seat.me])
 
-    def _send(self, seat: Seat, sources: Sequence[Chunks], places: Sequence[Chunks]) -> None:
+    def _send(self, seat: Seat, sources: Cuts, places: Cuts) -> None:
         """Send from the root. Where it is the last rank, whose block may be longer than others, it
         sends as much to all, as HCCL does.
         """
@@ -113,7 +115,7 @@ class NhrTree(NhrTemplate):
     templates, on one thread.
     """
 
-    def spread(self, seat: Seat, root: RankInt, places: Sequence[Chunks]) -> None:
+    def spread(self, seat: Seat, root: RankInt, places: Cuts) -> None:
         """Send blocks from the root until every rank has its own. HCCL's ranks also send blocks
         that they do not have, among 7, 11 and some more ranks; these are left out.
         """
@@ -152,14 +154,7 @@ class NhrScatter(NhrTree):
 
     by_clos = True
 
-    def run(
-        self,
-        seat: Seat,
-        root: RankInt,
-        sources: Sequence[Chunks],
-        targets: Sequence[Region],
-        places: Sequence[Chunks],
-    ) -> None:
+    def run(self, seat: Seat, root: RankInt, sources: Cuts, targets: Regions, places: Cuts) -> None:
         """Scatter every one of the root's `sources` into `targets`, by way of `places`."""
         if seat.me == root:
             for source, place in zip(sources, places, strict=True):

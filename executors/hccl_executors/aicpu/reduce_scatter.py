@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import cycle
 
 from hccl_executors.aicpu import nhr_steps
 from hccl_executors.aicpu.all_reduce import nhr_gather, reduce_others
 from hccl_executors.aicpu.duplex import send_recv_write
 from hccl_executors.aicpu.nhr_steps import NhrTemplate
-from hccl_executors.aicpu.seats import Seat, SplitTemplate, Template, copy, others, place_at, slots
+from hccl_executors.aicpu.seats import (
+    Cuts,
+    Regions,
+    Seat,
+    SplitTemplate,
+    Template,
+    copy,
+    others,
+    place_at,
+    slots,
+)
 from hccl_py.orchestration import Chunks, Region
 
 
@@ -23,13 +33,7 @@ class MeshReduceScatter(SplitTemplate):
     def subs(self, n: int) -> int:
         return (n - 1) * len(self.ways.layers)
 
-    def run(
-        self,
-        seat: Seat,
-        sources: Sequence[Chunks],
-        targets: Sequence[Region],
-        places: Sequence[Region],
-    ) -> None:
+    def run(self, seat: Seat, sources: Cuts, targets: Regions, places: Regions) -> None:
         """Reduce my block of every `sources` of all ranks into `targets`, by way of `places`, which
         hold as many blocks of the rank's own size as there are ranks.
         """
@@ -64,13 +68,7 @@ class NhrReduceScatter(NhrTemplate):
 
     by_clos = True
 
-    def run(
-        self,
-        seat: Seat,
-        sources: Sequence[Chunks],
-        targets: Sequence[Region],
-        places: Sequence[Chunks],
-    ) -> None:
+    def run(self, seat: Seat, sources: Cuts, targets: Regions, places: Cuts) -> None:
         """Reduce my block of every `sources` of all ranks into `targets`, by way of `places`."""
         steps = list(nhr_steps.reduce_steps(seat.me, seat.n))
         for i in range(seat.n):

@@ -15,7 +15,7 @@ from hccl_executors.aicpu import nhr_steps
 from hccl_executors.aicpu.all_gather import MeshAllGather, NhrAllGather
 from hccl_executors.aicpu.duplex import send_recv_read, send_recv_write
 from hccl_executors.aicpu.on_aicpu import TRANSFER
-from hccl_executors.aicpu.seats import ALIGN, AnyChannelRank, Seat, others, slots
+from hccl_executors.aicpu.seats import ALIGN, AnyChannelRank, Cuts, Seat, others, slots
 from hccl_executors.aicpu.two_axes import INTER, INTRA, CallShape, Parts, TwoAxes
 from hccl_executors.aicpu.two_axes_blocks import PartOfBlocks
 from hccl_py.orchestration import Chunks
@@ -25,9 +25,7 @@ from hccl_py.plugins.executor import OpParam
 class MeshPieces(MeshAllGather):
     """The template in a mesh."""
 
-    def step(
-        self, seat: Seat, targets: Sequence[Chunks], places: Sequence[Chunks], *, reads: bool
-    ) -> None:
+    def step(self, seat: Seat, targets: Cuts, places: Cuts, *, reads: bool) -> None:
         """Bring the pieces `places` of every rank to all, or `reads` to their `targets`."""
         if reads:
             self.fetch(seat, targets, places)
@@ -43,15 +41,7 @@ class MeshPieces(MeshAllGather):
 class NhrPieces(NhrAllGather):
     """The template by NHR; only what its last step brings can be read to the output."""
 
-    def step(
-        self,
-        seat: Seat,
-        targets: Sequence[Chunks],
-        places: Sequence[Chunks],
-        *,
-        reads: bool,
-        copies: bool,
-    ) -> None:
+    def step(self, seat: Seat, targets: Cuts, places: Cuts, *, reads: bool, copies: bool) -> None:
         """Bring the pieces `places` of every rank to all, the last ones to their `targets` where it
         `reads`; `copies` says that the second thread copies the earlier ones there.
         """
