@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy.typing as npt
 
-from hccl_platform.emulated.platform import EmulatedSession
+from hccl_platform.emulated.session import EmulatedSession
 from hccl_py import Communicator
 from hccl_py.call.config import Config
 from hccl_py.errors import MismatchError

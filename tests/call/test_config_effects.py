@@ -11,8 +11,8 @@ import pytest
 from hccl_platform.device import DevicePlatform
 from hccl_platform.distributed.platform import DistributedPlatform
 from hccl_platform.distributed.session import SharedSession
-from hccl_platform.emulated.platform import EmulatedSession
 from hccl_platform.emulated.scheduler import WaitLimit
+from hccl_platform.emulated.session import EmulatedSession
 from hccl_platform.processes.world import World
 from hccl_py.call.call_spec import CallSpec, ClusterSpec
 from hccl_py.call.config import Config

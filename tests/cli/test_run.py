@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hccl_platform.emulated.platform import EmulatedSession
+from hccl_platform.emulated.session import EmulatedSession
 from hccl_py import load
 from hccl_py.cli import main
 from hccl_py.cli.errors import WRONG
@@ -155,7 +155,7 @@ def test_measured_times_stand_beside_the_models(
             start = np.arange(len(program.tasks), dtype=np.float64) * 3
             return TaskTimes(start, start + 2)
 
-    monkeypatch.setattr("hccl_platform.emulated.platform.EmulatedSession", TimedSession)
+    monkeypatch.setattr("hccl_platform.emulated.session.EmulatedSession", TimedSession)
     file = tmp_path / "beside.json"
     options = ["--ranks", "3", "-b", "4K", "-n", "1", "-w", "2", "--check", "0"]
     assert main(["run", "all_gather", *options, "--timeline", str(file)]) == 0

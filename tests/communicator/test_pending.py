@@ -13,7 +13,7 @@ import pytest
 
 import hccl_py as hccl
 from hccl_platform.emulated import EmulatedPlatform
-from hccl_platform.emulated.platform import EmulatedSession
+from hccl_platform.emulated.session import EmulatedSession
 from hccl_py.errors import ExecTimeoutError, ParameterError
 from hccl_py.plugins.platforms import Work
 

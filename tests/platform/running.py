@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_platform.emulated.fast import Thresholds
-from hccl_platform.emulated.platform import EmulatedSession
+from hccl_platform.emulated.session import EmulatedSession
 from hccl_platform.emulated.tiling import TileLimits
 from hccl_platform.lowering.memory import Memory, user_arrays
 from hccl_platform.lowering.moves import Bytes

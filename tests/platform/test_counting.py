@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from hccl_platform.emulated.platform import EmulatedSession
+from hccl_platform.emulated.session import EmulatedSession
 from hccl_py.errors import DeadlockError, OrchestrationError
 from hccl_py.plugins.platforms import Adversary, Schedule
 from hccl_py.program.matching import shared_cells

@@ -12,9 +12,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hccl_platform.emulated.fast import FastPath, Thresholds
-from hccl_platform.emulated.platform import EmulatedSession
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.scheduler import Scheduler
+from hccl_platform.emulated.session import EmulatedSession
 from hccl_platform.lowering.moves import moves_of
 from hccl_py.call.op_param import OpParam
 from hccl_py.enums import DataType, ReduceOp

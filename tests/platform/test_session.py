@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hccl_platform.emulated import EmulatedPlatform
-from hccl_platform.emulated.platform import EmulatedSession
+from hccl_platform.emulated.session import EmulatedSession
 from hccl_py.call.config import Config
 from hccl_py.call.op_param import OpParam
 from hccl_py.enums import Buffer, DataType, Mode, ReduceOp

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the device platform needs torch: pip install hccl-py[torch]")
 
-from hccl_platform.device.platform import DeviceSession
+from hccl_platform.device.session import DeviceSession
 from hccl_py.call.config import Config
 from hccl_py.errors import OrchestrationError
 from hccl_py.plugins.platforms import Group

@@ -9,8 +9,8 @@ pytest.importorskip("torch", reason="the device platform needs torch: pip instal
 
 import torch
 
-from hccl_platform.device.platform import bytes_of
 from hccl_platform.device.reductions import reduction
+from hccl_platform.device.session import bytes_of
 from hccl_py.enums import DataType, ReduceOp
 
 NUMPY = {

@@ -174,7 +174,7 @@ from hccl_py.call.config import Config
 from hccl_py.communicator.communicator import Communicator
 from hccl_py.plugins.discovery import find_platform, installed_executors
 find_platform("distributed"), installed_executors(), Config.load()
-unused = {"pydantic", "html", "hccl_platform.emulated.platform", "hccl_platform.device.platform"}
+unused = {"pydantic", "html", "hccl_platform.emulated.session", "hccl_platform.device.session"}
 unused |= {"hccl_py.topology.networks", "hccl_py.clocks.cost"}
 print(*sorted(unused & set(sys.modules)))
 """
