@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from hccl_py.cli.errors import say_warning
-from hccl_py.cli.numerics import Other, Shown
+from hccl_py.cli.numerics_options import Other, Shown
 from hccl_py.cli.options import ProgramOptions, given
 from hccl_py.cli.request import CallRequest, Request
 from hccl_py.cli.sizes import parse_size

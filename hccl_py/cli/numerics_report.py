@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from hccl_py.cli.call import describe_topology, document_of_call
-from hccl_py.cli.numerics import Shown
 from hccl_py.cli.numerics_calls import Answer, BitsOfTwo, OneCall
+from hccl_py.cli.numerics_options import Shown
 from hccl_py.cli.output import Screen, counted, facts, print_json, table
 from hccl_py.cli.streams import say
 from hccl_py.documents.disk import check_place, write_file

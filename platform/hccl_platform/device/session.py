@@ -1,5 +1,7 @@
 """Sessions on devices: arrays of the host where the device is the CPU, tensors elsewhere."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary

@@ -1,5 +1,7 @@
 """The session of the emulated platform: the memory of all ranks, and what runs their programs."""
 
+from __future__ import annotations
+
 import mmap
 from collections.abc import Sequence
 from typing import Any
