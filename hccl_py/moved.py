@@ -54,7 +54,7 @@ MOVED |= {
     "hccl_py.torch.tensors": "hccl_py.torch.tensor_arrays",
     "hccl_py.trace.columns": "hccl_py.trace.side_by_side",
     "hccl_py.trace.gantt.drawing": "hccl_py.trace.gantt.chart",
-    "hccl_py.trace.page.columns": "hccl_py.trace.page.packing",
+    "hccl_py.trace.page.columns": "hccl_py.trace.page.scene_block",
     "hccl_py.trace.page.document": "hccl_py.trace.page.scene_block",
     "hccl_py.trace.pictures.cells": "hccl_py.trace.pictures.held_cells",
     "hccl_py.trace.pictures.page": "hccl_py.trace.pictures.film",

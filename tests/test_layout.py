@@ -498,8 +498,15 @@ def files_of(name: str) -> list[Path]:
 
 @cache
 def names_in(path: Path) -> frozenset[str]:
-    """Return what a file imports, and dotted names of ours in its texts: a lazy import's."""
-    found = set(re.findall(r"[\"'](hccl_\w+(?:\.\w+)+)", path.read_text("utf-8")))
+    """Return what a file imports, and names of modules in its texts: a lazy import's. A package
+    names those of its own without itself.
+    """
+    text = path.read_text("utf-8")
+    found = set(re.findall(r"[\"'](hccl_\w+(?:\.\w+)+)", text))
+    for package, root in PACKAGES.items():
+        if path == root / "__init__.py":
+            inner = set(re.findall(r"\"([a-z_]\w*(?:\.\w+)*)\"", text))
+            found |= {f"{package}.{name}" for name in inner}
     for node in statements(parsed(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}

@@ -18,15 +18,7 @@ from hccl_executors.hierarchical import REDUCING_IN_TURN, Hierarchical
 from hccl_executors.levels import choices, fidelities
 from hccl_executors.sources import like_april, newest
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.plugins.executor import (
-    AnyRank,
-    Mode,
-    OpParam,
-    Rank,
-    RankView,
-    ResourceRequest,
-    steps,
-)
+from hccl_py.plugins.executor import AnyRank, Mode, OpParam, Rank, RankView, ResourceRequest, steps
 
 _MISPLACED = steps(
     "Where servers are no power of two, HCCL's devices but the first write a block where the first "

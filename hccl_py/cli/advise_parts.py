@@ -190,9 +190,8 @@ class Adviser:
 
     def _time(self) -> AdvicePart:
         us, shorter = self.us, self.accuracy
-        size, factor = self.request.data_size(self.plan.op), self.request.operator.bus_factor
-        algbw = size / us * 1e-3 if us else 0.0
-        busbw = algbw * factor(self.request.topology.size)
+        size, ranks = self.request.data_size(self.plan.op), self.request.topology.size
+        algbw, busbw = self.request.operator.bandwidths(size, us, ranks)
         rates = [shorter.number(rate, 5, fixed=False) for rate in (algbw, busbw)]
         lines = [f"{shorter.time(us)}, {rates[0]} GB/s, on the bus {rates[1]} GB/s"]
         bound = self._bound

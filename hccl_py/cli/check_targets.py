@@ -9,15 +9,9 @@ from functools import partial
 from hccl_py.cli.call import check_tasks
 from hccl_py.cli.options import ProgramOptions
 from hccl_py.cli.request import CallRequest, communicator
-from hccl_py.cli.sources import (
-    import_options,
-    opened,
-    placed,
-    refuse_without_addresses,
-    shown,
-)
+from hccl_py.cli.sources import import_options, opened, placed, refuse_without_addresses, shown
 from hccl_py.errors import HcclError, ParameterError
-from hccl_py.importers import Imported, Importer, SourceEntry, importer_of
+from hccl_py.importers import Imported, Importer, SourceCall, SourceEntry, importer_of
 from hccl_py.importers.program_files import program_files_like
 from hccl_py.operators import OPERATORS
 from hccl_py.plugins.authors import author_class
@@ -123,7 +117,7 @@ def _imported(entry: SourceEntry, call: ProgramOptions, ranks: int | None) -> Im
     if source.needs_comm:
         options = replace(call, ranks=ranks)
         comm = communicator(options, placed(source, options), None)
-    found = shown(source.imported(source.usual_size, comm, repeats=True))
+    found = shown(source.imported(SourceCall(source.usual_size, comm, repeats=True)))
     if found.program is not None:
         check_tasks(found.program)
     return found

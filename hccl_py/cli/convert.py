@@ -64,6 +64,7 @@ def command(
     from hccl_py.cli.sizes import parse_size
     from hccl_py.cli.sources import importer_for, open_source
     from hccl_py.errors import ParameterError
+    from hccl_py.importers import WriterOptions
     from hccl_py.importers.installed import writer_of
 
     limit = None if max_size is None else parse_size(max_size, "--max-size")
@@ -73,16 +74,17 @@ def command(
         raise ParameterError("--proto is about MSCCL XML.", "Leave it out, or let OUT end in .xml.")
     writer.check_target(target)
     imported = _imported(source, call)
-    writer.write(imported.require_op(), target, proto=proto)
+    writer.write(imported.require_op(), target, WriterOptions(proto=proto))
     _show(imported, target, output, is_job=not source.has_addresses)
 
 
 def _imported(source: Source, call: ProgramOptions) -> Imported:
     from hccl_py.cli.request import communicator
     from hccl_py.cli.sources import placed, shown
+    from hccl_py.importers import SourceCall
 
     comm = communicator(call, placed(source, call), None) if source.needs_comm else None
-    return shown(source.imported(source.usual_size, comm))
+    return shown(source.imported(SourceCall(source.usual_size, comm)))
 
 
 def _show(imported: Imported, target: str, output: Output, *, is_job: bool) -> None:

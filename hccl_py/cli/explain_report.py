@@ -14,12 +14,7 @@ from hccl_py.cli.call import describe_topology, document_of_plan
 from hccl_py.cli.options import CallOptions, Sizes, TimeModel
 from hccl_py.cli.output import counted, facts, format_levels
 from hccl_py.cli.request import CallRequest, checked_model
-from hccl_py.cli.size_changes import (
-    SizeChange,
-    lines_of_changes,
-    size_changes,
-    usual_changes,
-)
+from hccl_py.cli.size_changes import SizeChange, lines_of_changes, size_changes, usual_changes
 from hccl_py.cli.sizes import last_size, row_sizes
 from hccl_py.communicator.planning import Plan
 from hccl_py.enums import Mode

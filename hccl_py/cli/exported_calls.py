@@ -77,6 +77,7 @@ def _options(call: ProgramOptions) -> str:
 def recorded_at(target: Path, request: CallRequest, op: OpParam, call: ProgramOptions) -> Program:
     """Return the recording of a project's folder."""
     from hccl_py.cli.sources import importer_for, open_source, shown
+    from hccl_py.importers import SourceCall
 
     options = ProgramOptions(
         op=str(target),
@@ -88,4 +89,4 @@ def recorded_at(target: Path, request: CallRequest, op: OpParam, call: ProgramOp
         buffsize=call.buffsize,
     )
     source = open_source(importer_for(str(target), "export"), options)
-    return shown(source.imported(source.usual_size, request.comm)).require()
+    return shown(source.imported(SourceCall(source.usual_size, request.comm))).require()

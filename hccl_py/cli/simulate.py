@@ -58,6 +58,7 @@ def command(
     from hccl_py.cli.simulations import counts_posts, simulated, simulated_sizes
     from hccl_py.cli.sizes import refuse_several, row_sizes, starting_at
     from hccl_py.cli.sources import request_of
+    from hccl_py.importers import WriterOptions
 
     request = request_of(call)
     request.check_sizes(sizes)
@@ -80,7 +81,8 @@ def command(
     if save is not None:
         found.plan.program.save(save)
     if chakra is not None:
-        _chakra_writer(chakra).write(found.plan.program, chakra, timeline=found.times.timeline)
+        times = WriterOptions(timeline=found.times.timeline)
+        _chakra_writer(chakra).write(found.plan.program, chakra, times)
     is_brief = whole and not report and found.is_large
     show(found, notifies, output, with_report=report, is_brief=is_brief)
     return None

@@ -71,8 +71,8 @@ def _measures(found: Simulated) -> dict[str, Any]:
         "is_at_floor": found.times.is_at_floor,
         "accuracy": found.accuracy.document(),
         "overruns": found.times.overruns or 0,
-        "algbw_gbps": found.algbw_gbps,
-        "busbw_gbps": found.busbw_gbps,
+        "algbw_gbps": found.bandwidths[0],
+        "busbw_gbps": found.bandwidths[1],
         "lower_bound_us": found.lower_bound_us,
         "record_s": found.record_s,
         "link_s": found.times.link_s,
@@ -159,8 +159,7 @@ def _table(simulated: Sequence[Simulated]) -> RenderableType:
         shown.add_row(
             format_size(row["bytes"]),
             shorter.microseconds(found.times.total_us),
-            shorter.number(found.algbw_gbps, 2),
-            shorter.number(found.busbw_gbps, 2),
+            *(shorter.number(gbps, 2) for gbps in found.bandwidths),
             "" if times is None else shorter.number(times, 2),
             " ".join([row["executor"], *row["algorithm"].values()]),
         )
@@ -233,7 +232,7 @@ def _speed(found: Simulated) -> RenderableType:
     bound, shorter = found.times_bound, found.accuracy
     ratio = "" if bound is None else shorter.number(bound, 4, fixed=False)
     longer = "" if bound is None else f": the program takes {ratio} times as long"
-    rates = [shorter.number(gbps, 5, fixed=False) for gbps in (found.algbw_gbps, found.busbw_gbps)]
+    rates = [shorter.number(gbps, 5, fixed=False) for gbps in found.bandwidths]
     return facts(
         [
             ("time", [_time(found)]),

@@ -83,16 +83,11 @@ class Simulated:
         """True if its tasks are timed on request only."""
         return self.plan.program.task_count > entry.FEW_TASKS
 
-    @property
-    def algbw_gbps(self) -> float:
-        """10^9 bytes of data size per second."""
-        size, total = self.request.data_size(self.plan.op), self.times.total_us
-        return size / total * 1e-3 if total else 0.0
-
-    @property
-    def busbw_gbps(self) -> float:
-        """The same, times what each link carries per byte of data size."""
-        return self.algbw_gbps * self.request.operator.bus_factor(self.plan.program.ranks)
+    @cached_property
+    def bandwidths(self) -> tuple[float, float]:
+        """Algorithm and bus bandwidth in GB/s."""
+        size, ranks = self.request.data_size(self.plan.op), self.plan.program.ranks
+        return self.request.operator.bandwidths(size, self.times.total_us, ranks)
 
     @property
     def times_bound(self) -> float | None:

@@ -17,7 +17,7 @@ from hccl_py.communicator.planning import Plan
 from hccl_py.documents.disk import format_path
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.errors import DeadlockError, ParameterError, did_you_mean
-from hccl_py.importers import Imported, Importer, ImportOptions, Source, SourceError
+from hccl_py.importers import Imported, Importer, ImportOptions, Source, SourceCall, SourceError
 from hccl_py.importers.contract import with_article
 from hccl_py.importers.installed import importer_of, installed_importers
 from hccl_py.importers.program_files import program_files_like
@@ -129,7 +129,7 @@ class SourceRequest(Request):
     def imported(self, op: OpParam) -> Imported:
         """Import, once for every call."""
         if op not in self._known:
-            found = self.source.imported(self._sizes[op], self.comm, self.cost)
+            found = self.source.imported(SourceCall(self._sizes[op], self.comm, self.cost))
             self._known[op] = shown(found)
         return self._known[op]
 

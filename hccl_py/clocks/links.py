@@ -116,10 +116,6 @@ class Links:
         rank, peer = transports.rank[ends], transports.peer[ends]
         return self.network.routes(rank, peer, self._ports(transports)[ends])
 
-    @property
-    def _is_clos(self) -> bool:
-        return self.topology is not None and self.topology.product.shape == "clos"
-
     def _ports(self, transports: Transports) -> Ports:
         if self.topology is None:
             raise ValueError("links of a program without a topology have no ports")
@@ -174,7 +170,8 @@ class Links:
             of_end, medium = of_end + len(MEDIA) * far, np.tile(medium, 2)
             alpha = np.concatenate([alpha, far_alpha])
         rest = np.array([read, write, start, device])[:, medium]
-        is_rdma = (medium == ROCE) & (not self._is_clos)
+        has_ub = self.topology is not None and self.topology.product.has_ub
+        is_rdma = (medium == ROCE) & (not has_ub)
         return _classes(of_end, medium, np.array([alpha, *rest]), is_rdma)
 
     def _by_route(self, transports: Transports) -> LinkClasses:
@@ -238,7 +235,7 @@ def ports_of(topology: Topology, transports: Transports) -> Ports:
     of_plane = np.array([SWITCHED * (name == "hccs") for name in transports.planes], np.int8)
     ports = of_plane[transports.plane]
     out = transports.is_rdma
-    if topology.product.shape == "clos":
+    if topology.product.has_ub:
         numbers = [k for k, name in enumerate(transports.planes) if name == "level1"]
         out = np.isin(transports.plane, numbers)
     ports[out] = OUT

@@ -43,19 +43,10 @@ class SizeResult:
     executor: str
     algorithm: Mapping[str, str]
     time_us: float
-    bus_factor: float
+    algbw_gbps: float
+    busbw_gbps: float
     check: str
     first_wrong: WrongElement | None
-
-    @property
-    def algbw_gbps(self) -> float:
-        """10^9 bytes of data size per second."""
-        return self.bytes / self.time_us * 1e-3 if self.time_us else 0.0
-
-    @property
-    def busbw_gbps(self) -> float:
-        """The same, times what each link carries per byte of data size."""
-        return self.algbw_gbps * self.bus_factor
 
 
 @dataclass(frozen=True)
@@ -86,13 +77,16 @@ class Measurement:
         wrong = first_wrong(found, right, local) if is_checked else None
         seconds, wrong = self._of_all(seconds, wrong)
         verdict = ("failed" if wrong else "success") if is_checked else "NULL"
+        size, time_us = operator.data_size(op, ranks), seconds * 1e6
+        algbw, busbw = operator.bandwidths(size, time_us, ranks)
         return SizeResult(
-            bytes=operator.data_size(op, ranks),
+            bytes=size,
             count=op.count,
             executor=plan.selection.executor,
             algorithm=plan.selection.algorithm,
-            time_us=seconds * 1e6,
-            bus_factor=operator.bus_factor(ranks),
+            time_us=time_us,
+            algbw_gbps=algbw,
+            busbw_gbps=busbw,
             check=verdict,
             first_wrong=wrong,
         )

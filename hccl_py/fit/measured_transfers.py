@@ -45,7 +45,7 @@ def transfer_program(transfer: Transfer, preset: str) -> tuple[Program, Topology
     """
     _check(transfer, preset)
     topology, peer = _place(transfer, preset)
-    is_rdma = transfer.link == "roce" and PRESETS[preset].shape != "clos"
+    is_rdma = transfer.link == "roce" and not PRESETS[preset].has_ub
     op = OpParam("send_recv", transfer.size, DataType.INT8, pairs=((0, peer),))
     builder = ProgramBuilder(op, topology.size, transfer.kind)
     builder.buffer("IN", transfer.size)

@@ -1,13 +1,21 @@
 """Foreign programs: the contract of importers, and the importers that are installed.
 
-from hccl_py.importers import ImportOptions, importer_of
+from hccl_py.importers import ImportOptions, SourceCall, importer_of
 
 source = importer_of("ring.xml").open("ring.xml", ImportOptions(size=1 << 20))
-imported = source.imported(source.usual_size)
+imported = source.imported(SourceCall(source.usual_size))
 imported.report().ok
 """
 
-from hccl_py.importers.contract import Importer, ImportOptions, Source, SourceEntry, SourceError
+from hccl_py.importers.contract import (
+    Importer,
+    ImportOptions,
+    Source,
+    SourceCall,
+    SourceEntry,
+    SourceError,
+    WriterOptions,
+)
 from hccl_py.importers.exporter import Exporter
 from hccl_py.importers.imported import Imported, ProgramCase
 from hccl_py.importers.installed import importer_of, installed_importers
@@ -19,8 +27,10 @@ __all__ = [
     "Importer",
     "ProgramCase",
     "Source",
+    "SourceCall",
     "SourceEntry",
     "SourceError",
+    "WriterOptions",
     "importer_of",
     "installed_importers",
 ]

@@ -64,6 +64,28 @@ class ImportOptions:
     max_bytes: int | None = None
 
 
+@dataclass(frozen=True)
+class SourceCall:
+    """The call of a source that is imported, of a data size in bytes.
+
+    `comm` has the ranks that it is to run on: sources with `ranks` of their own do without, unless
+    `needs_comm`. `cost` is the model of the times that are wanted: it may slice messages. With
+    `repeats`, a call too large to be written out has the passes that show any error of them all.
+    """
+
+    size: int
+    comm: Communicator | None = None
+    cost: CostModel | None = None
+    repeats: bool = False
+
+
+class WriterOptions(NamedTuple):
+    """Options of a writer: the protocol that it names, the times that it states."""
+
+    proto: str | None = None
+    timeline: Timeline | None = None
+
+
 @dataclass
 class Source(ABC):
     """A program of another tool, opened for a call: its ranks, its op, its sizes.
@@ -104,22 +126,8 @@ class Source(ABC):
         """
 
     @abstractmethod
-    def imported(
-        self,
-        size: int,
-        comm: Communicator | None = None,
-        cost: CostModel | None = None,
-        *,
-        repeats: bool = False,
-    ) -> Imported:
-        """Import the call of a data size.
-
-        `comm` has the ranks on which the program is to run; sources with `ranks` of their own do
-        without, unless `needs_comm`. `cost` is the cost model of the times that are wanted: it
-        may slice messages. With `repeats`, a call that is too large to be written out is imported
-        with the passes that show any error of all its passes. Raises HcclError where options do
-        not suit the source.
-        """
+    def imported(self, call: SourceCall) -> Imported:
+        """Import a call; raises HcclError where options do not suit the source."""
 
     def repetition(self, size: int, cost: CostModel | None = None) -> Repetition | None:
         """Return the passes of a call that is too large to be written out; None for others."""
@@ -202,14 +210,7 @@ class Importer(ABC):
     def check_target(self, path: str) -> None:  # noqa: B027 - importers that do not write
         """Refuse, before the work, a path that could not be written; raises HcclError."""
 
-    def write(
-        self,
-        program: Program,
-        path: str,
-        *,
-        proto: str | None = None,
-        timeline: Timeline | None = None,
-    ) -> None:
+    def write(self, program: Program, path: str, options: WriterOptions) -> None:
         """Write a program; raises HcclError where the format cannot express it."""
         raise NotSupportedError(f"No {self.noun} can be written.", "Choose another suffix.")
 

@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING
 
 from hccl_py.documents.disk import check_place, format_path
 from hccl_py.errors import ParameterError, did_you_mean
-from hccl_py.importers.contract import Importer, ImportOptions, Source, SourceEntry
+from hccl_py.importers.contract import (
+    Importer,
+    ImportOptions,
+    Source,
+    SourceCall,
+    SourceEntry,
+    WriterOptions,
+)
 from hccl_py.importers.imported import Imported
 from hccl_py.operators import make_operator
 
 if TYPE_CHECKING:
     from hccl_py.call.op_param import OpParam
-    from hccl_py.clocks.cost import CostModel
     from hccl_py.communicator.communicator import Communicator
     from hccl_py.program.program import Program
-    from hccl_py.simulator.timeline import Timeline
 
 SUFFIXES = (".json", ".npz")
 
@@ -35,14 +40,7 @@ class ProgramFile(Source):
         """Return the parameters that the program was made for."""
         return self.program.op
 
-    def imported(
-        self,
-        size: int,
-        comm: Communicator | None = None,
-        cost: CostModel | None = None,
-        *,
-        repeats: bool = False,
-    ) -> Imported:
+    def imported(self, call: SourceCall) -> Imported:
         """Return the program."""
         return Imported(self.title, self.program)
 
@@ -97,14 +95,7 @@ class ProgramFiles(Importer):
 
         check_place(path, PROGRAM)
 
-    def write(
-        self,
-        program: Program,
-        path: str,
-        *,
-        proto: str | None = None,
-        timeline: Timeline | None = None,
-    ) -> None:
+    def write(self, program: Program, path: str, options: WriterOptions) -> None:
         """Save the program."""
         program.save(path)
 

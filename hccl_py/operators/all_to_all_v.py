@@ -1,4 +1,4 @@
-"""AllToAllV: every rank sends a part of its own size to every rank."""
+"""AllToAllV and AllToAllVC: every rank sends a part of its own size to every rank."""
 
 from __future__ import annotations
 
@@ -117,4 +117,23 @@ def _refuse_overlaps(op: OpParam, ranks: int) -> None:
             f"{op.name}: in the output of rank {rank}, the part from rank {a} ends at element "
             f"{displs[a] + parts.receives[rank, a]}, the one from rank {b} begins at {displs[b]}.",
             "Displacements keep the parts apart.",
+        )
+
+
+class AllToAllVC(AllToAllV):
+    """`matrix[i][j]` elements go from rank i to rank j; parts lie packed in rank order."""
+
+    facts = OPS["all_to_all_vc"]
+
+    def check(self, op: OpParam, topology: Topology) -> None:
+        """Refuse a matrix that is not ranks x ranks, and displacements."""
+        Operator.check(self, op, topology)
+        refuse_others(op, "counts", "displs")
+        check_numbers(op, "matrix", op.matrix, (topology.size, topology.size))
+
+    def variants(self) -> tuple[Variant, ...]:
+        """Return amounts that differ by pair, and some that are empty."""
+        return (
+            lambda op, ranks: replace(op, matrix=mixed_amounts(op.count, ranks)),
+            lambda op, ranks: replace(op, matrix=sparse_amounts(op.count, ranks)),
         )

@@ -118,6 +118,13 @@ class Operator(ABC):
         """Return bus bandwidth divided by algorithm bandwidth."""
         return self.facts.bus_factor * (ranks - 1) / ranks if self.facts.bus_factor else 1.0
 
+    def bandwidths(self, size: int, time_us: float, ranks: int) -> tuple[float, float]:
+        """Return algorithm and bus bandwidth in GB/s, 10^9 bytes of data size per second and the
+        bytes that each link carries for them; 0 for a call that takes no time.
+        """
+        algbw = size / time_us * 1e-3 if time_us else 0.0
+        return algbw, algbw * self.bus_factor(ranks)
+
 
 _ROOTS: tuple[Callable[[int], int], ...] = (
     lambda ranks: 0,

@@ -1,14 +1,17 @@
-"""The base of all_gather_v and reduce_scatter_v: one block per rank, each of its own size."""
+"""all_gather_v and reduce_scatter_v: one block per rank, each of its own size."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hccl_py.call.op_param import OpParam
-from hccl_py.enums import Buffer
-from hccl_py.operators.base import Operator, Variant, divided, lanes, same
+from hccl_py.call.ops import OPS
+from hccl_py.enums import Buffer, DataType, ReduceOp
+from hccl_py.errors import NotSupportedError
+from hccl_py.operators.base import Array, Operator, Variant, divided, lanes, reduced, same
 from hccl_py.operators.parts import blocks_of, check_blocks, end_of, spread_blocks
 from hccl_py.orchestration.rank import CallRank
 from hccl_py.orchestration.region import Region
@@ -55,3 +58,45 @@ class BlockOperator(Operator):
         blocks = divided(other, op, displs[None], counts[None], start, count)
         parts = (blocks, region) if self.blocks_in_input else (region, blocks)
         rank.user_in, rank.user_out = parts
+
+
+class ReduceScatterV(BlockOperator):
+    """Part r, `counts[r]` elements at `displs[r]` of every input, reduced, goes to rank r."""
+
+    facts = OPS["reduce_scatter_v"]
+    blocks_in_input = True
+
+    def check(self, op: OpParam, topology: Topology) -> None:
+        """Refuse prod, too, and int64 on A2."""
+        super().check(op, topology)
+        product = topology.product
+        if op.reduce is ReduceOp.PROD and topology.product.device != "950":
+            raise NotSupportedError(
+                f"{op.name} on {product.title} does not take prod.", "It takes sum, max and min."
+            )
+        if op.dtype is DataType.INT64 and product.device == "910B":
+            raise NotSupportedError(
+                f"{op.name} on {product.title} does not take int64.", "Use int32 or fp32."
+            )
+
+    def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
+        """Return part r of the reduction for rank r."""
+        counts, displs = blocks_of(op, len(inputs))
+        total = reduced(op, inputs)
+        blocks = zip(displs.tolist(), counts.tolist(), strict=True)
+        return [total[displ : displ + count] for displ, count in blocks]
+
+
+class AllGatherV(BlockOperator):
+    """`counts[r]` elements in at rank r; they lie at `displs[r]` of everyone's output."""
+
+    facts = OPS["all_gather_v"]
+    blocks_in_input = False
+
+    def expected(self, op: OpParam, inputs: Sequence[Array]) -> list[Array | None]:
+        """Return all inputs at their displacements; gaps stay zero."""
+        counts, displs = blocks_of(op, len(inputs))
+        whole = np.zeros(end_of(counts, displs), inputs[0].dtype)
+        for block, displ in zip(inputs, displs.tolist(), strict=True):
+            whole[displ : displ + block.size] = block
+        return [whole] * len(inputs)

@@ -8,13 +8,7 @@ from hccl_py.operators import make_operator
 from hccl_py.orchestration import record as recording
 from hccl_py.orchestration.author_errors import reason_against
 from hccl_py.plugins.discovery import Registry, installed_executors
-from hccl_py.plugins.executor import (
-    Executor,
-    as_recorded,
-    check_levels,
-    executor_name,
-    with_levels,
-)
+from hccl_py.plugins.executor import Executor, as_recorded, check_levels, executor_name, with_levels
 from hccl_py.program.program import Program
 from hccl_py.topology.topology import Topology
 

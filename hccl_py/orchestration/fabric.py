@@ -176,7 +176,7 @@ def _requested_ends(
 ) -> Iterator[_RequestedEnds]:
     """Yield the requested ends; an end that is requested several times comes several times."""
     total = 0
-    has_ub = topology.product.shape == "clos"  # and no RDMA that could be asked for
+    has_ub = topology.product.has_ub  # and no RDMA that could be asked for
     for group in requests:
         for number, plane in enumerate(group.request.planes):
             pair = _memories(plane, mode)

@@ -18,11 +18,7 @@ from hccl_py.enums import Mode
 from hccl_py.errors import HcclError, OrchestrationError
 from hccl_py.lines import Line, format_line
 from hccl_py.orchestration.allowance import Allowance, LimitedList
-from hccl_py.orchestration.author_errors import (
-    author_error,
-    definition_line,
-    ranks_of,
-)
+from hccl_py.orchestration.author_errors import author_error, definition_line, ranks_of
 from hccl_py.orchestration.channels.fabric import ChannelFabric, build_channels
 from hccl_py.orchestration.channels.rank import ChannelRank
 from hccl_py.orchestration.fabric import Fabric, RankRequest, build_fabric

@@ -10,13 +10,7 @@ from hccl_py.call.op_param import LEVELS, OpParam
 from hccl_py.errors import HcclResult, NotSupportedError, ParameterError
 from hccl_py.orchestration.author_errors import reason_against
 from hccl_py.plugins.discovery import Registered, Registry
-from hccl_py.plugins.executor import (
-    BySize,
-    Fidelity,
-    cases_of,
-    check_levels,
-    with_levels,
-)
+from hccl_py.plugins.executor import BySize, Fidelity, cases_of, check_levels, with_levels
 from hccl_py.selection.advice import advice, warnings
 from hccl_py.selection.answer import Rejected, Selection
 from hccl_py.selection.hccl import HcclChoice

@@ -124,6 +124,11 @@ class Product:
         return (dtype, op) in self.rdma_inline
 
     @property
+    def has_ub(self) -> bool:
+        """True if UB joins all ranks, in the place of HCCS and RDMA."""
+        return self.shape == "clos"
+
+    @property
     def usual_devices(self) -> int:
         """The devices of a server where a call does not say: one row of a grid."""
         return self.row or self.devices_per_server

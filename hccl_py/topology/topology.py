@@ -210,10 +210,9 @@ class Topology:
             return known.get(devices, "whole_ring")
         if self.product.shape == "dies":
             return "double_ring" if devices > 2 and self.has_whole_packages else "ring"
-        shape = self.product.shape
-        if shape == "clos":
+        if self.product.has_ub:
             return "mesh"
-        return shape if shape in ("mesh", "ring") else "whole_ring"
+        return self.product.shape if self.product.shape in ("mesh", "ring") else "whole_ring"
 
     @cached_property
     def rings(self) -> tuple[str, ...]:
@@ -244,7 +243,7 @@ class Topology:
         A group is a superpod, a server, or what RoCE leaves of a server: it can only replace PCIe.
         Where a Clos network joins servers, UB reaches all ranks, of other superpods, too.
         """
-        if self.product.shape == "clos":
+        if self.product.has_ub:
             return np.zeros(self.size, np.int64)
         if self.joins_servers:
             return self.superpod

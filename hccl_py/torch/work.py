@@ -11,13 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.futures import Future
 
-from hccl_py.errors import (
-    DeadlockError,
-    ExecTimeoutError,
-    HcclError,
-    MismatchError,
-    PeerLostError,
-)
+from hccl_py.errors import DeadlockError, ExecTimeoutError, HcclError, MismatchError, PeerLostError
 from hccl_py.plugins.platforms import Mailboxes, MailboxMessage
 
 _ENDING = threading.Lock()

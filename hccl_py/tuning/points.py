@@ -246,7 +246,7 @@ def _timed(
     ended = time.perf_counter()
     spent = max(simulated, busiest)
     size = operator.data_size(op, topology.size)
-    algbw = size / spent * 1e-3 if spent else 0.0
+    algbw, busbw = operator.bandwidths(size, spent, topology.size)
     bound = 0.0
     if not idle(op):
         bound = _limits(call.cluster, call.config, point.cost, files).bound(op).time_us
@@ -257,7 +257,7 @@ def _timed(
         simulated_us=simulated,
         busiest_us=busiest,
         algbw_gbps=algbw,
-        busbw_gbps=algbw * operator.bus_factor(topology.size),
+        busbw_gbps=busbw,
         lower_bound_us=bound,
         tasks=plan.program.task_count,
         rounds=plan.program.rounds,

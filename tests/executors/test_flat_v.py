@@ -7,9 +7,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
-from hccl_executors.all_gather_v.mesh_graph import AllGatherVMeshGraphExecutor
-from hccl_executors.all_gather_v.mesh_opbase import AllGatherVMeshOpbaseExecutor
+from hccl_executors.all_gather_v.mesh import (
+    AllGatherVMeshExecutor,
+    AllGatherVMeshGraphExecutor,
+    AllGatherVMeshOpbaseExecutor,
+)
 from hccl_executors.flat_v import AllGatherVComm, ReduceScatterVComm
 from hccl_executors.reduce_scatter_v.deter import ReduceScatterVDeterExecutor
 from hccl_executors.reduce_scatter_v.mesh import ReduceScatterVMeshExecutor

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from hccl_executors.all_gather.small_count import AllGatherSmallCount
-from hccl_executors.all_gather_v.mesh import AllGatherVMeshExecutor
-from hccl_executors.all_gather_v.mesh_graph import AllGatherVMeshGraphExecutor
-from hccl_executors.all_gather_v.mesh_opbase import AllGatherVMeshOpbaseExecutor
+from hccl_executors.all_gather_v.mesh import (
+    AllGatherVMeshExecutor,
+    AllGatherVMeshGraphExecutor,
+    AllGatherVMeshOpbaseExecutor,
+)
 from hccl_executors.all_reduce.doubling import AllReduceDoubling
 from hccl_executors.all_reduce.doubling_direct import AllReduceDoublingDirect
 from hccl_executors.all_reduce.mesh_mid_count_loop import AllReduceMeshMidCountLoopExecutor

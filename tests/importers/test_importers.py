@@ -28,7 +28,7 @@ class OneCall(Source):
     def op(self, size, comm):
         return self.program.op
 
-    def imported(self, size, comm=None, cost=None, *, repeats=False):
+    def imported(self, call):
         return Imported(self.title, self.program, notes=("it is a recipe",))
 
 

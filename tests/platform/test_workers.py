@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from hccl_platform.emulated.workers import TileWorkers
+from hccl_platform.emulated.fast import TileWorkers
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -22,8 +22,9 @@ import pytest
 
 import hccl_py as hccl
 from hccl_py.cli import main
-from hccl_py.trace.page import bundle, page_bytes
-from hccl_py.trace.page.packing import block
+from hccl_py.trace.page import page_bytes
+from hccl_py.trace.page.html import script
+from hccl_py.trace.page.scene_block import block
 from hccl_py.trace.scene import Scene, scene_of
 
 STATIC = Path(str(files("hccl_py.trace.page"))) / "static"
@@ -162,8 +163,8 @@ def test_both_languages_have_the_same_words() -> None:
 
 
 def test_every_word_is_used_and_there() -> None:
-    script = bundle.script()
-    said = set(re.findall(r"\bt\('(\w+)'", script))
+    code = script()
+    said = set(re.findall(r"\bt\('(\w+)'", code))
     assert said <= words("en").keys()
     modules = "".join(
         path.read_text("utf-8") for path in STATIC.glob("*.js") if "words_" not in path.name
@@ -175,13 +176,13 @@ def test_every_word_is_used_and_there() -> None:
 
 def test_the_script_reads_the_columns_that_there_are(scene: Scene) -> None:
     """The script is run in browsers only, whose tests are a run of their own."""
-    listed = re.search(r"BAR_COLUMNS = \[(.*?)\]", bundle.script(), re.DOTALL)
+    listed = re.search(r"BAR_COLUMNS = \[(.*?)\]", script(), re.DOTALL)
     assert listed is not None
     columns = set(re.findall(r"'(\w+)'", listed[1]))
     assert columns == set(scene.bars._fields) - {"row"}
-    taken = re.findall(r"\{([\w, ]+)\} = (?:this|\w+)?\.?(?:scene\.)?bars;", bundle.script())
+    taken = re.findall(r"\{([\w, ]+)\} = (?:this|\w+)?\.?(?:scene\.)?bars;", script())
     named = {name.strip() for names in taken for name in names.split(",")}
-    named |= set(re.findall(r"[\w.]+\.bars\.([a-z_]+)\[", bundle.script()))
+    named |= set(re.findall(r"[\w.]+\.bars\.([a-z_]+)\[", script()))
     assert len(named) > 10
     assert named <= columns
 
@@ -189,18 +190,18 @@ def test_the_script_reads_the_columns_that_there_are(scene: Scene) -> None:
 def test_modules_stay_small_and_import_downwards() -> None:
     for path in STATIC.glob("*.js"):
         assert len(path.read_text("utf-8").splitlines()) < 400, path.name
-    script = bundle.script()
+    code = script()
     for path in STATIC.glob("*.js"):
-        assert f"const ${path.stem} = " in script, f"main.js does not lead to {path.name}"
-    assert "import {" not in script
-    assert not re.search(r"^export ", script, re.MULTILINE)
+        assert f"const ${path.stem} = " in code, f"main.js does not lead to {path.name}"
+    assert "import {" not in code
+    assert not re.search(r"^export ", code, re.MULTILINE)
 
 
 def test_modules_that_import_each_other_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = {"main.js": "import { a } from './a.js';\n", "a.js": "import { b } from './main.js';\n"}
-    monkeypatch.setattr(bundle, "_text", texts.__getitem__)
+    monkeypatch.setattr("hccl_py.trace.page.html._text", texts.__getitem__)
     with pytest.raises(ValueError, match="import each other: main, a, main"):
-        bundle.script.__wrapped__()
+        script.__wrapped__()
 
 
 def test_trace_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,9 +17,8 @@ from hccl_py.language import speaking
 from hccl_py.topology import topology_of
 from hccl_py.trace import screen
 from hccl_py.trace.scene import STUCK, Scene, scene_of
-from hccl_py.trace.screen.app import Viewer
+from hccl_py.trace.screen.app import Viewer, describe_bar
 from hccl_py.trace.screen.browser import Browser
-from hccl_py.trace.screen.details import describe_bar
 from hccl_py.trace.screen.lanes_view import LanesView
 from hccl_py.trace.screen.search import find_bars
 from hccl_py.trace.words import Words

@@ -159,7 +159,7 @@ def test_a_narrowing_to_nothing_legal_raises(
 def test_operators_with_a_root_get_the_first_a_middle_and_the_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from hccl_py.operators.all_gather import AllGather
+    from hccl_py.operators.one_count import AllGather
 
     monkeypatch.setattr(AllGather, "rooted", True, raising=False)
     space = space_of(AllGatherComm(), Cases(ranks=(5,)))

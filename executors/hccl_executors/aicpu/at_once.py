@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil, floor
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hccl_executors.aicpu.a2a_pairs import PairsOfRanks
-from hccl_executors.aicpu.ag_mesh import MeshAllGather
-from hccl_executors.aicpu.ag_nhr import NhrAllGather
-from hccl_executors.aicpu.ar_nhr import NhrAllReduce
-from hccl_executors.aicpu.ar_two_shot import TwoShotAllReduce
+from hccl_executors.aicpu.all_gather import MeshAllGather, NhrAllGather
+from hccl_executors.aicpu.all_reduce import NhrAllReduce, TwoShotAllReduce
+from hccl_executors.aicpu.all_to_all import PairsOfRanks
 from hccl_executors.aicpu.on_aicpu import TRANSFER, OnAicpu
-from hccl_executors.aicpu.rs_mesh import MeshReduceScatter
-from hccl_executors.aicpu.rs_nhr import NhrReduceScatter
+from hccl_executors.aicpu.reduce_scatter import MeshReduceScatter, NhrReduceScatter
 from hccl_executors.aicpu.seats import (
     ALIGN,
     AnyChannelRank,
@@ -45,6 +42,20 @@ from hccl_py.plugins.executor import (
     require,
 )
 from hccl_py.values import PerRank, values_of
+
+
+class DataPart(NamedTuple):
+    """Bytes of the data, the template that brings them, and its share of the HCCL buffer."""
+
+    layer: int
+    share: Region
+    begin: int
+    size: int
+
+    def of(self, region: Region) -> Region:
+        """Return these bytes of a region."""
+        found: Region = region[self.begin :].head(self.size)
+        return found
 
 
 class AtOnce(OnAicpu):
@@ -86,7 +97,8 @@ class AtOnce(OnAicpu):
         for k in range(max(map(len, pieces))):
             for layer, begin, count in (own[k] for own in pieces if k < len(own)):
                 unit, share = op.unit, self.share(op, rank, layer)
-                self.record(rank, seats[layer], layer, share, (begin * unit, count * unit))
+                part = DataPart(layer, share, begin * unit, count * unit)
+                self.record(rank, seats[layer], part)
         post_sync(rank.main, [threads[1][0]], [subs[0]])
 
     def pieces(self, op: OpParam, rank: AnyChannelRank, layer: int) -> Iterator[tuple[int, int]]:
@@ -113,15 +125,8 @@ class AtOnce(OnAicpu):
         first = int(rank.ccl_bytes * (demands[0] / sum(demands)))
         return self._share(rank, layer, first // ALIGN * ALIGN)
 
-    def record(
-        self,
-        rank: AnyChannelRank,
-        place: Seat,
-        layer: int,
-        share: Region,
-        part: tuple[int, int],
-    ) -> None:
-        """Run a template on a part of the data: its first byte, and its bytes."""
+    def record(self, rank: AnyChannelRank, place: Seat, part: DataPart) -> None:
+        """Run the template of a layer on a part of the data."""
         raise NotImplementedError
 
     def _share(self, rank: AnyChannelRank, layer: int, first: int) -> Region:
@@ -138,16 +143,9 @@ class AicpuAllReduceConcurMeshTwoShotNHR(AtOnce):
     templates = (TwoShotAllReduce(), NhrAllReduce())
     fidelity = like_ascend950("all_reduce/executor/ins_v2_all_reduce_concurrent_executor")
 
-    def record(
-        self,
-        rank: AnyChannelRank,
-        place: Seat,
-        layer: int,
-        share: Region,
-        part: tuple[int, int],
-    ) -> None:
-        source, target = (one[part[0] :].head(part[1]) for one in (rank.user_in, rank.user_out))
-        self.templates[layer].run(place, source, target, share, place.unit)
+    def record(self, rank: AnyChannelRank, place: Seat, part: DataPart) -> None:
+        source, target = map(part.of, (rank.user_in, rank.user_out))
+        self.templates[part.layer].run(place, source, target, part.share, place.unit)
 
 
 class AicpuReduceScatterConcurMeshNHR(AtOnce):
@@ -159,17 +157,10 @@ class AicpuReduceScatterConcurMeshNHR(AtOnce):
     templates = (MeshReduceScatter(), NhrReduceScatter())
     fidelity = like_ascend950("reduce_scatter/executor/ins_reduce_scatter_concurrent_executor")
 
-    def record(
-        self,
-        rank: AnyChannelRank,
-        place: Seat,
-        layer: int,
-        share: Region,
-        part: tuple[int, int],
-    ) -> None:
-        target = rank.user_out[part[0] :].head(part[1])
-        where: Any = slots(share, part[1], place.n) if layer else share
-        self.templates[layer].run(place, [piece(rank.user_in, *part)], [target], [where])
+    def record(self, rank: AnyChannelRank, place: Seat, part: DataPart) -> None:
+        target, blocks = part.of(rank.user_out), piece(rank.user_in, part.begin, part.size)
+        where: Any = slots(part.share, part.size, place.n) if part.layer else part.share
+        self.templates[part.layer].run(place, [blocks], [target], [where])
 
 
 class AicpuAllGatherConcurMeshNHR(AtOnce):
@@ -189,17 +180,10 @@ class AicpuAllGatherConcurMeshNHR(AtOnce):
         block = rank.ccl_bytes // ALIGN // (mesh + clos) * ALIGN
         return self._share(rank, layer, mesh * block)
 
-    def record(
-        self,
-        rank: AnyChannelRank,
-        place: Seat,
-        layer: int,
-        share: Region,
-        part: tuple[int, int],
-    ) -> None:
-        source = rank.user_in[part[0] :].head(part[1])
-        where = slots(share, part[1], place.n)
-        self.templates[layer].run(place, [source], [piece(rank.user_out, *part)], [where])
+    def record(self, rank: AnyChannelRank, place: Seat, part: DataPart) -> None:
+        source, blocks = part.of(rank.user_in), piece(rank.user_out, part.begin, part.size)
+        where = slots(part.share, part.size, place.n)
+        self.templates[part.layer].run(place, [source], [blocks], [where])
 
 
 class AicpuAllToAllSoleMeshConcurrent(AtOnce):
@@ -225,18 +209,11 @@ class AicpuAllToAllSoleMeshConcurrent(AtOnce):
         count = self.templates[0].scratch(rank.size)
         return self._share(rank, layer, count * self._most(op, rank) * op.unit)
 
-    def record(
-        self,
-        rank: AnyChannelRank,
-        place: Seat,
-        layer: int,
-        share: Region,
-        part: tuple[int, int],
-    ) -> None:
-        blocks = (self._part(chunks, layer, place.unit) for chunks in (rank.user_in, rank.user_out))
-        given, result = (_clipped(chunks, *part) for chunks in blocks)
-        count = self.templates[layer].scratch(place.n)
-        self.templates[layer].run(place, given, result, slots(share, part[1], count))
+    def record(self, rank: AnyChannelRank, place: Seat, part: DataPart) -> None:
+        both, template = (rank.user_in, rank.user_out), self.templates[part.layer]
+        blocks = (self._part(chunks, part.layer, place.unit) for chunks in both)
+        given, result = (_clipped(chunks, part.begin, part.size) for chunks in blocks)
+        template.run(place, given, result, slots(part.share, part.size, template.scratch(place.n)))
 
     def _most(self, op: OpParam, rank: AnyChannelRank) -> int:
         """Return the elements of a block that one pass brings."""

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, ClassVar
 
-from hccl_executors.aicpu.ag_mesh import MeshAllGather
-from hccl_executors.aicpu.ag_nhr import NhrAllGather
+from hccl_executors.aicpu.all_gather import MeshAllGather, NhrAllGather
+from hccl_executors.aicpu.from_root import MeshScatter, NhrScatter
 from hccl_executors.aicpu.on_aicpu import OnAicpu
-from hccl_executors.aicpu.rs_mesh import MeshReduceScatter
-from hccl_executors.aicpu.rs_nhr import NhrReduceScatter
-from hccl_executors.aicpu.scatter_mesh import MeshScatter
+from hccl_executors.aicpu.reduce_scatter import MeshReduceScatter, NhrReduceScatter
 from hccl_executors.aicpu.seats import (
     DETOUR,
     AnyChannelRank,
@@ -27,7 +25,6 @@ from hccl_executors.aicpu.seats import (
     requests,
     seat,
 )
-from hccl_executors.aicpu.tree_nhr import NhrScatter
 from hccl_py.plugins.executor import (
     ChannelResources,
     OpParam,

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hccl_executors.aicpu.chunk_steps import PAGE
 from hccl_executors.aicpu.in_turn import GATHERS, REDUCE_SCATTERS, SCATTERS, InTurn, levels
 from hccl_executors.aicpu.on_aicpu import TRANSFER
-from hccl_executors.aicpu.rs_chunks import PAGE
-from hccl_executors.aicpu.seats import (
-    ALIGN,
-    AnyChannelRank,
-    of_server,
-    place_at,
-    slots,
-    taken,
-)
-from hccl_py.plugins.executor import (
-    OpParam,
-    RankView,
-)
+from hccl_executors.aicpu.seats import ALIGN, AnyChannelRank, of_server, place_at, slots, taken
+from hccl_py.plugins.executor import OpParam, RankView
 
 
 class InTurnAllGather(InTurn):

@@ -6,21 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hccl_executors.aicpu.ar_two_shot import rounded_down
+from hccl_executors.aicpu.all_reduce import rounded_down
+from hccl_executors.aicpu.chunk_steps import PAGE
 from hccl_executors.aicpu.in_turn import GATHERS, REDUCE_SCATTERS, SCATTERS, InTurn, levels
-from hccl_executors.aicpu.rs_chunks import PAGE
-from hccl_executors.aicpu.seats import (
-    ALIGN,
-    AnyChannelRank,
-    Seat,
-    cut,
-    slots,
-)
+from hccl_executors.aicpu.seats import ALIGN, AnyChannelRank, Seat, cut, slots
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.plugins.executor import (
-    OpParam,
-    RankView,
-)
+from hccl_py.plugins.executor import OpParam, RankView
 
 
 class InTurnAllReduce(InTurn):

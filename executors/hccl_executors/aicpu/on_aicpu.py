@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from hccl_py.plugins.executor import (
-    BaseExecutor,
-    Mode,
-    OpParam,
-    Topology,
-    Unsuitable,
-    require,
-)
+from hccl_py.plugins.executor import BaseExecutor, Mode, OpParam, Topology, Unsuitable, require
 
 TRANSFER = 256 << 20
 """Bytes that one transfer takes at most (UB_MAX_DATA_SIZE)."""

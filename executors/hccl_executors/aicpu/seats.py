@@ -26,6 +26,8 @@ from hccl_py.topology.rank_graph import RankGraph
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 AnyChannelRank: TypeAlias = ChannelRank[Any, Any]
+Regions: TypeAlias = Sequence[Region]
+Cuts: TypeAlias = Sequence[Chunks]
 ALIGN = 128
 """Bytes to which parts of the HCCL buffer are cut (HCCL_MIN_SLICE_ALIGN)."""
 

@@ -6,15 +6,17 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, ClassVar
 
-from hccl_executors.aicpu.a2a_boards import BoardsInTurn
-from hccl_executors.aicpu.a2a_pairs import PairsOfRanks
-from hccl_executors.aicpu.ag_mesh import MeshAllGather
-from hccl_executors.aicpu.ag_nhr import NhrAllGather
-from hccl_executors.aicpu.ar_chunks import AllReduceInChunks
-from hccl_executors.aicpu.ar_nhr import NhrAllReduce, NhrWholeAllReduce
-from hccl_executors.aicpu.ar_one_shot import OneShotAllReduce
-from hccl_executors.aicpu.ar_two_shot import TwoShotAllReduce, rounded_down
-from hccl_executors.aicpu.bcast_mesh import TwoShotBroadcast
+from hccl_executors.aicpu.all_gather import MeshAllGather, NhrAllGather
+from hccl_executors.aicpu.all_reduce import (
+    NhrAllReduce,
+    NhrWholeAllReduce,
+    OneShotAllReduce,
+    TwoShotAllReduce,
+    rounded_down,
+)
+from hccl_executors.aicpu.all_to_all import BoardsInTurn, PairsOfRanks
+from hccl_executors.aicpu.chunk_steps import AllReduceInChunks, ReduceScatterInChunks
+from hccl_executors.aicpu.from_root import MeshScatter, NhrBroadcast, NhrScatter, TwoShotBroadcast
 from hccl_executors.aicpu.on_aicpu import BesideClos
 from hccl_executors.aicpu.one_template import (
     SoleAllGather,
@@ -27,15 +29,14 @@ from hccl_executors.aicpu.one_template import (
     SoleReduceScatter,
     SoleScatter,
 )
-from hccl_executors.aicpu.reduce_nhr import NhrReduce, NhrWholeReduce
-from hccl_executors.aicpu.reduce_star import StarReduce
-from hccl_executors.aicpu.reduce_two_shot import TwoShotReduce
-from hccl_executors.aicpu.rs_chunks import ReduceScatterInChunks
-from hccl_executors.aicpu.rs_in_order import ReduceScatterInGroups, ReduceScatterInOrder
-from hccl_executors.aicpu.rs_mesh import MeshReduceScatter
-from hccl_executors.aicpu.rs_nhr import NhrReduceScatter
-from hccl_executors.aicpu.rs_nhr_whole import NhrWholeReduceScatter
-from hccl_executors.aicpu.scatter_mesh import MeshScatter
+from hccl_executors.aicpu.reduce import NhrReduce, NhrWholeReduce, StarReduce, TwoShotReduce
+from hccl_executors.aicpu.reduce_scatter import (
+    MeshReduceScatter,
+    NhrReduceScatter,
+    NhrWholeReduceScatter,
+    ReduceScatterInGroups,
+    ReduceScatterInOrder,
+)
 from hccl_executors.aicpu.seats import (
     ALIGN,
     DETOUR,
@@ -49,15 +50,10 @@ from hccl_executors.aicpu.seats import (
     requests,
     slots,
 )
-from hccl_executors.aicpu.tree_nhr import NhrBroadcast, NhrScatter
 from hccl_executors.aicpu.v_mesh import MeshAllGatherV, MeshReduceScatterV
 from hccl_executors.sources import SCATTER_NHR, like_ascend950, over_tree
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.plugins.executor import (
-    ChannelResources,
-    OpParam,
-    RankView,
-)
+from hccl_py.plugins.executor import ChannelResources, OpParam, RankView
 
 MESH, NHR = "level0:mesh", "level0:NA;level1:NHR"
 

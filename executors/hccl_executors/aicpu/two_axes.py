@@ -13,16 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from hccl_executors.aicpu.chunk_steps import PAGE
 from hccl_executors.aicpu.on_aicpu import OnAicpu
-from hccl_executors.aicpu.rs_chunks import PAGE
-from hccl_executors.aicpu.seats import (
-    AnyChannelRank,
-    Seat,
-    post_sync,
-    requests,
-    seat,
-    server_axes,
-)
+from hccl_executors.aicpu.seats import AnyChannelRank, Seat, post_sync, requests, seat, server_axes
 from hccl_py.plugins.executor import (
     ChannelResources,
     OpParam,

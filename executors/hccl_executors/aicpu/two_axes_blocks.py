@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from math import ceil
 
-from hccl_executors.aicpu.ag_mesh import MeshAllGather
-from hccl_executors.aicpu.ag_nhr import NhrAllGather
+from hccl_executors.aicpu.all_gather import MeshAllGather, NhrAllGather
+from hccl_executors.aicpu.chunk_steps import PAGE
+from hccl_executors.aicpu.from_root import MeshScatter, NhrScatter
 from hccl_executors.aicpu.on_aicpu import TRANSFER
-from hccl_executors.aicpu.rs_chunks import PAGE
-from hccl_executors.aicpu.rs_mesh import MeshReduceScatter
-from hccl_executors.aicpu.rs_nhr import NhrReduceScatter
-from hccl_executors.aicpu.scatter_mesh import MeshScatter
+from hccl_executors.aicpu.reduce_scatter import MeshReduceScatter, NhrReduceScatter
 from hccl_executors.aicpu.seats import (
     ALIGN,
     AnyChannelRank,
@@ -22,12 +20,9 @@ from hccl_executors.aicpu.seats import (
     slots,
     taken,
 )
-from hccl_executors.aicpu.tree_nhr import NhrScatter
 from hccl_executors.aicpu.two_axes import LEAST, CallShape, Parts, TwoAxes, eighths
 from hccl_py.orchestration import Chunks, Region
-from hccl_py.plugins.executor import (
-    OpParam,
-)
+from hccl_py.plugins.executor import OpParam
 from hccl_py.values import RankInt
 
 BLOCK = 16 << 10

@@ -5,7 +5,7 @@ HCCL: InsTempAllGatherVMesh1D, InsTempReduceScatterVMesh1D. Every thread, main t
 
 from __future__ import annotations
 
-from hccl_executors.aicpu.ar_one_shot import reduce_others
+from hccl_executors.aicpu.all_reduce import reduce_others
 from hccl_executors.aicpu.duplex import send_recv_write
 from hccl_executors.aicpu.seats import Seat, Template
 from hccl_py.orchestration import Chunks, Region

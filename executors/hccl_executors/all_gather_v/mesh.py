@@ -1,15 +1,18 @@
-"""AllGatherVMeshExecutor: AllGatherV in meshes, then between the servers."""
+"""AllGatherV in a mesh, and in meshes and then between the servers."""
+
+from __future__ import annotations
 
 from itertools import pairwise
 
-from hccl_executors.all_gather_v.mesh_graph import AllGatherVMeshGraphExecutor
-from hccl_executors.all_gather_v.mesh_opbase import AllGatherVMeshOpbaseExecutor
 from hccl_executors.flat_v import packed, sharing_rounds
 from hccl_executors.hierarchical import Mesh
 from hccl_executors.levels import fidelities
+from hccl_executors.one_mesh import mesh_request, require_mesh, require_mesh_op_base
 from hccl_executors.outer_levels import OuterLevel, all_servers, links
-from hccl_executors.sources import like_newest
+from hccl_executors.sources import like_april, like_newest
 from hccl_executors.staging import request
+from hccl_executors.templates.mesh import mesh_all_gather
+from hccl_executors.templates.mesh_in_place import mesh_all_gather_meeting
 from hccl_executors.two_levels import COMPOSITIONS, TwoLevels
 from hccl_py.operators.parts import blocks_of
 from hccl_py.orchestration import Chunks, Region
@@ -87,3 +90,52 @@ def _in_one_server(op: OpParam) -> AllGatherVMeshOpbaseExecutor | AllGatherVMesh
 def _side_by_side(op: OpParam, ranks: int) -> bool:
     counts, displs = (amounts.tolist() for amounts in blocks_of(op, ranks))
     return all(a + n == b for (a, b), n in zip(pairwise(displs), counts, strict=False))
+
+
+class AllGatherVMeshGraphExecutor(BaseExecutor):
+    """AllGatherV inside one full mesh, in graph mode: α + nβ for the largest block, no staging."""
+
+    op = "all_gather_v"
+    algorithm = "level0:mesh"
+    fidelity = like_april("coll_all_gather_v_mesh_graph_executor")
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Needs one server with a full mesh, and outputs that peers can read."""
+        return require_mesh(topology) and require(
+            (op.mode is Mode.GRAPH, "reads from peers' outputs: graph mode only")
+        )
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """A stream and a link per peer."""
+        return mesh_request(op, rank, max_bytes=rank.ccl_bytes)
+
+    def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
+        """Put the own block in its place, then read from everyone."""
+        rank.main.copy(rank.user_out[rank.id], rank.user_in)
+        mesh_all_gather_meeting(rank, rank.level0, rank.user_out)
+
+
+class AllGatherVMeshOpbaseExecutor(BaseExecutor):
+    """AllGatherV inside one full mesh, in op-base mode: α + nβ for the largest block.
+
+    A block lies at the beginning of its rank's CCL_Out; blocks lie apart in user memory only.
+    """
+
+    op = "all_gather_v"
+    algorithm = "level0:mesh"
+    fidelity = like_april("coll_all_gather_v_mesh_executor")
+
+    def suits(self, op: OpParam, topology: Topology) -> bool | Unsuitable:
+        """Needs one server with a full mesh, and CCL buffers."""
+        return require_mesh_op_base(op, topology)
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        """A stream and a link per peer; a round's largest block fills CCL_Out but for one block of
+        alignment.
+        """
+        return mesh_request(op, rank, max_bytes=(rank.ccl_bytes - 16384) // 128 * 128)
+
+    def orchestrate(self, op: OpParam, rank: Rank[Region, Chunks]) -> None:
+        """Stage, then read from everyone."""
+        rank.main.copy(rank.ccl_out.head(rank.user_in.size), rank.user_in)
+        mesh_all_gather(rank, rank.level0, rank.user_out, rank.ccl_out)

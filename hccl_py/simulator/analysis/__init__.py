@@ -5,9 +5,7 @@
 
 from hccl_py.simulator.analysis.critical import CriticalPath, PathParts, critical_path, slack
 from hccl_py.simulator.analysis.link_use import LinkUse, link_use
-from hccl_py.simulator.analysis.overruns import overruns
-from hccl_py.simulator.analysis.usage import StreamUsage, usage
-from hccl_py.simulator.analysis.waits import Waits, waits
+from hccl_py.simulator.analysis.usage import StreamUsage, Waits, overruns, usage, waits
 
 __all__ = [
     "CriticalPath",

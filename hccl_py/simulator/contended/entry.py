@@ -21,14 +21,7 @@ from hccl_py.simulator.contended.coupling import coupling
 from hccl_py.simulator.contended.dirty import BLOCK
 from hccl_py.simulator.contended.engine import run_events
 from hccl_py.simulator.contended.paths import SharedLinks
-from hccl_py.simulator.contended.state import (
-    Dirty,
-    EngineState,
-    FlowWork,
-    Heap,
-    Members,
-    Sharing,
-)
+from hccl_py.simulator.contended.state import Dirty, EngineState, FlowWork, Heap, Members, Sharing
 from hccl_py.simulator.pairing import paired_in_time
 from hccl_py.simulator.tasks import TaskCosts
 from hccl_py.simulator.timeline import Timeline

@@ -80,7 +80,7 @@ class ProductNetwork(Network):
         t = self.topology
         found = np.full(len(source), PCIE if self.shape == "pcie" else HCCS, np.int8)
         together = t.server[source] == t.server[target]
-        if self.shape == "clos":
+        if t.product.has_ub:
             row = t.product.row or MAX_DEVICE_ID
             a, b = t.device_id[source], t.device_id[target]
             has_columns = not t.product.bus.ubx
@@ -166,7 +166,7 @@ class ProductNetwork(Network):
         server, two halves of it.
         """
         t, roce = self.topology, np.zeros(self.ranks)
-        if t.has_rdma or self.shape == "clos":
+        if t.has_rdma or t.product.has_ub:
             roce += cost.roce.switched_gbps
         hccs = np.full(self.ranks, cost.hccs.switched_gbps if self.shape == "dies" else 0.0)
         if self.shape == "mesh":
@@ -211,7 +211,7 @@ class ProductNetwork(Network):
         if node > self.roce:
             return f"port{node - self.roce - 1}"
         if node == self.roce:
-            return "clos" if self.shape == "clos" else "roce"
+            return "clos" if self.topology.product.has_ub else "roce"
         kind = "pcie" if self._has_pcie else "hccs"
         return str(node) if node < self.ranks else f"{kind}{node - self.ranks}"
 

@@ -25,13 +25,7 @@ from hccl_py.topology import Topology
 from hccl_py.trace.pictures.captions import stem
 from hccl_py.trace.pictures.flow import MAX_RANKS, Flow, flow_of
 from hccl_py.trace.pictures.held_cells import HeldCells, cells_of
-from hccl_py.trace.pictures.pairings import (
-    Clause,
-    ServerPlaces,
-    clauses_of,
-    ending_of,
-    sentence,
-)
+from hccl_py.trace.pictures.pairings import Clause, ServerPlaces, clauses_of, ending_of, sentence
 from hccl_py.trace.pictures.seats import Seats, grid_seats, seats_of_ranks
 from hccl_py.trace.scene import UNREACHED, Scene
 from hccl_py.values import Floats, IntArray

@@ -13,15 +13,7 @@ from hccl_py.program.describe import format_stream, notify_name
 from hccl_py.program.program import Program
 from hccl_py.program.tasks import Tasks
 from hccl_py.simulator.analysis.order import Rows
-from hccl_py.trace.scene.model import (
-    CONNECTION,
-    DONE,
-    STUCK,
-    UNREACHED,
-    Bars,
-    Lanes,
-    Phases,
-)
+from hccl_py.trace.scene.model import CONNECTION, DONE, STUCK, UNREACHED, Bars, Lanes, Phases
 from hccl_py.values import Floats, IntArray
 
 

@@ -9,12 +9,7 @@ import numpy as np
 
 from hccl_py.enums import DataType
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis.moves import (
-    Mask,
-    MoveColumns,
-    memory_at,
-    rows_where,
-)
+from hccl_py.verifier.analysis.moves import Mask, MoveColumns, memory_at, rows_where
 from hccl_py.verifier.checks.culprits import findings_at
 from hccl_py.verifier.finding import Finding
 from hccl_py.verifier.subject import Subject

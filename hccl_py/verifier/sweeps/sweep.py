@@ -13,12 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hccl_py.enums import Mode, TaskKind
-from hccl_py.errors import (
-    HcclError,
-    NotSupportedError,
-    OrchestrationError,
-    TooManyTasksError,
-)
+from hccl_py.errors import HcclError, NotSupportedError, OrchestrationError, TooManyTasksError
 from hccl_py.operators import make_operator
 from hccl_py.orchestration.record import record
 from hccl_py.plugins.executor import Executor, executor_name

@@ -15,7 +15,6 @@ import numpy as np
 
 from hccl_interop.chakra.reading import CHAKRA
 from hccl_interop.chakra.schema import messages
-from hccl_interop.chakra.times import JobTimes
 from hccl_interop.chakra.values import (
     DTYPE,
     GROUP_NAME,
@@ -31,8 +30,10 @@ from hccl_py.call.op_param import OpParam
 from hccl_py.communicator.communicator import Communicator
 from hccl_py.communicator.planning import Plan
 from hccl_py.documents.disk import PathLike, check_place, format_path, refusal, write_file
+from hccl_py.enums import TaskKind
 from hccl_py.errors import ParameterError, ProgramFileError
 from hccl_py.jobs import Event, Job
+from hccl_py.jobs.overlap import call_spans
 from hccl_py.jobs.steps import Communicate, Compute, JobGroup, Record, Step, Wait
 from hccl_py.operators import make_operator
 from hccl_py.simulator.timeline import Timeline
@@ -307,3 +308,26 @@ def _framed(data: bytes) -> bytes:
         head.append(length & 0x7F | 0x80)
         length >>= 7
     return bytes([*head, length]) + data
+
+
+class JobTimes:
+    """Microseconds from the beginning of the job; ParameterError for a timeline of no job."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._call_start, self._call_end = call_spans(timeline)
+        tasks = timeline.program.tasks
+        kernels = np.flatnonzero(tasks.kind == TaskKind.COMPUTE)
+        self._kernels = kernels[np.lexsort((kernels, tasks.stream[kernels], tasks.rank[kernels]))]
+        self._streams = int(tasks.stream.max(initial=0)) + 1
+        self._queue = tasks.rank[self._kernels] * self._streams + tasks.stream[self._kernels]
+
+    def kernel(self, rank: int, stream: int, number: int) -> tuple[float, float]:
+        """Return begin and end of a rank's kernel, the k-th on its stream."""
+        first = int(np.searchsorted(self._queue, rank * self._streams + stream))
+        row = self._kernels[first + number]
+        return float(self._timeline.start_us[row]), float(self._timeline.end_us[row])
+
+    def call(self, rank: int, number: int) -> tuple[float, float]:
+        """Return begin and end of the k-th call of the job on a rank."""
+        return float(self._call_start[rank, number]), float(self._call_end[rank, number])

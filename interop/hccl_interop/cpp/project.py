@@ -23,13 +23,15 @@ The layout is that of HCCL's examples:
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
-from hccl_interop.cpp.folder_kinds import kind_of_folder
 from hccl_py.documents.checks import defect
 from hccl_py.documents.disk import format_path, read_file
 from hccl_py.documents.kind import FileKind, named
@@ -45,6 +47,7 @@ _KERNELS = {"aicpu": "op_kernel_aicpu", "ccu": "op_kernel_ccu"}
 
 _INCLUDE = ("include", "inc", _HOST, *_KERNELS.values(), ".")
 _SUFFIXES = (".cc", ".cpp", ".cxx")
+_TEXTS = (*_SUFFIXES, ".h", ".hpp", ".asc")
 _MOST_BYTES = 1 << 16
 
 _TOML = FileKind(
@@ -225,3 +228,39 @@ def _wrong(name: str, key: str, expected: str, found: str, hint: str) -> Paramet
     error = defect(key, expected, found, hint)
     place = format_path(os.path.join(name, SETTINGS))
     return ParameterError(f"{place}: {error.message}", error.hint)
+
+
+_MOST_FILES = 200
+
+_KINDS = (
+    (
+        r'#include\s*[<"]kernel_operator\.h[>"]',
+        "It has kernels for the vector cores (AIV), which are not recorded.",
+    ),
+    (
+        r"\bint\s+main\s*\(.*\bHccl\w+\s*\(",
+        "It is a program that calls HCCL, and no op: `hccl-py run` makes such calls.",
+    ),
+)
+
+
+def kind_of_folder(folder: Path) -> str:
+    """Return a sentence that says what a folder without op_host is; "" where that is not clear."""
+    if (folder / "src" / "ops" / "op_common").is_dir():
+        return (
+            "It is HCCL's own source: its ops are no projects of their own. Name a folder of "
+            "examples, such as examples/05_custom_ops_allgather/aicpu."
+        )
+    texts = list(_texts(folder))
+    for pattern, sentence in _KINDS:
+        if any(re.search(pattern, text, re.DOTALL) for text in texts):
+            return sentence
+    return ""
+
+
+def _texts(folder: Path) -> Iterator[str]:
+    """Yield the begins of sources, of so many that a large folder does not take long."""
+    found = (path for path in folder.rglob("*") if path.suffix in _TEXTS and path.is_file())
+    for path in islice(found, _MOST_FILES):
+        with open(path, "rb") as file:
+            yield file.read(_MOST_BYTES).decode("utf-8", errors="replace")

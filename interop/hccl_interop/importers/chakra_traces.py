@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING
 from hccl_py.documents.disk import format_path
 from hccl_py.enums import DataType
 from hccl_py.errors import ParameterError
-from hccl_py.importers import Imported, Importer, ImportOptions, Source, SourceEntry
+from hccl_py.importers import (
+    Imported,
+    Importer,
+    ImportOptions,
+    Source,
+    SourceCall,
+    SourceEntry,
+    WriterOptions,
+)
 
 if TYPE_CHECKING:
     from hccl_interop.chakra.build import Roofline
     from hccl_interop.chakra.values import Trace
     from hccl_py.call.op_param import OpParam
-    from hccl_py.clocks.cost import CostModel
     from hccl_py.communicator.communicator import Communicator
     from hccl_py.program.program import Program
-    from hccl_py.simulator.timeline import Timeline
 
 
 @dataclass(kw_only=True)
@@ -38,19 +44,13 @@ class TraceSource(Source):
 
     def op(self, size: int, comm: Communicator) -> OpParam:
         """Return the op that stands for a job."""
-        return self.imported(size, comm).require().op
+        return self.imported(SourceCall(size, comm)).require().op
 
-    def imported(
-        self,
-        size: int,
-        comm: Communicator | None = None,
-        cost: CostModel | None = None,
-        *,
-        repeats: bool = False,
-    ) -> Imported:
-        """Return the program of the job; its calls are planned on the ranks of `comm`."""
+    def imported(self, call: SourceCall) -> Imported:
+        """Return the program of the job; its calls are planned on the ranks of the call."""
         from hccl_interop.chakra.build import job_of
 
+        comm = call.comm
         assert comm is not None
         if self.last is None or self.last[0] is not comm:
             job = job_of(self.trace, comm, self.dtype, self.roofline, buffered=self.buffered)
@@ -128,21 +128,14 @@ class ChakraImporter(Importer):
 
         check_folder(path)
 
-    def write(
-        self,
-        program: Program,
-        path: str,
-        *,
-        proto: str | None = None,
-        timeline: Timeline | None = None,
-    ) -> None:
+    def write(self, program: Program, path: str, options: WriterOptions) -> None:
         """Write the job of a program, with the times of a timeline."""
         from hccl_interop.chakra.writing import write_trace
         from hccl_py.jobs import JobProgram
 
         if not isinstance(program, JobProgram) or program.job is None:
             raise ParameterError(f"A program is no {self.noun}.", "Name a .json or .npz file.")
-        write_trace(program.job, path, timeline)
+        write_trace(program.job, path, options.timeline)
 
 
 def _roofline(text: str | None) -> Roofline | None:

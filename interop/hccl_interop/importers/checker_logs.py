@@ -14,16 +14,22 @@ from typing import TYPE_CHECKING
 
 from hccl_py.documents.disk import check_place, format_path, write_file
 from hccl_py.errors import ParameterError
-from hccl_py.importers import Imported, Importer, ImportOptions, Source, SourceEntry
+from hccl_py.importers import (
+    Imported,
+    Importer,
+    ImportOptions,
+    Source,
+    SourceCall,
+    SourceEntry,
+    WriterOptions,
+)
 from hccl_py.operators import make_operator
 
 if TYPE_CHECKING:
     from hccl_interop.checker_logs.log import CheckerLog, LoggedTest
     from hccl_py.call.op_param import OpParam
-    from hccl_py.clocks.cost import CostModel
     from hccl_py.communicator.communicator import Communicator
     from hccl_py.program.program import Program
-    from hccl_py.simulator.timeline import Timeline
 
 _SUFFIXES = (".log", ".txt")
 _OTHERS = (".json", ".npz", ".xml")
@@ -45,14 +51,7 @@ class LogSource(Source):
         """Return the parameters that the log tells."""
         return self.program.op
 
-    def imported(
-        self,
-        size: int,
-        comm: Communicator | None = None,
-        cost: CostModel | None = None,
-        *,
-        repeats: bool = False,
-    ) -> Imported:
+    def imported(self, call: SourceCall) -> Imported:
         """Return the test."""
         return self.found
 
@@ -142,14 +141,7 @@ class LogImporter(Importer):
 
         check_place(path, LOG)
 
-    def write(
-        self,
-        program: Program,
-        path: str,
-        *,
-        proto: str | None = None,
-        timeline: Timeline | None = None,
-    ) -> None:
+    def write(self, program: Program, path: str, options: WriterOptions) -> None:
         """Write a log as HCCL's checker prints it."""
         from hccl_interop.checker_logs import LOG, to_log
 

@@ -11,12 +11,11 @@ from hccl_py.call.call_spec import CallSpec
 from hccl_py.call.config import Config
 from hccl_py.documents.disk import format_path
 from hccl_py.enums import DataType
-from hccl_py.importers import Imported, Importer, ImportOptions, Source, SourceEntry
+from hccl_py.importers import Imported, Importer, ImportOptions, Source, SourceCall, SourceEntry
 
 if TYPE_CHECKING:
     from hccl_interop.cpp.recording import CustomOp
     from hccl_py.call.op_param import OpParam
-    from hccl_py.clocks.cost import CostModel
     from hccl_py.communicator.communicator import Communicator
 
 _USUAL_BYTES = 1 << 20
@@ -37,25 +36,19 @@ class CppSource(Source):
         """Return the parameters of the call, as C++ code is called."""
         return as_called(self.spec.sized(size).param(comm.size), comm.size)
 
-    def imported(
-        self,
-        size: int,
-        comm: Communicator | None = None,
-        cost: CostModel | None = None,
-        *,
-        repeats: bool = False,
-    ) -> Imported:
-        """Record the op on the ranks of `comm`."""
+    def imported(self, call: SourceCall) -> Imported:
+        """Record the op on the ranks of the call."""
         from hccl_interop.cpp.recording import DEFAULT_BUFFER, CppCall
 
+        comm = call.comm
         assert comm is not None
-        op = self.op(size, comm)
+        op = self.op(call.size, comm)
         self.spec.operator.check(op, comm.topology)
         buffsize = self.options.buffsize
         ccl_bytes = DEFAULT_BUFFER if buffsize is None else buffsize << 20
         mode = self.spec.config.expansion(comm.topology.product, op.name)
-        call = CppCall(op, comm.topology, ccl_bytes, self.options.calls, mode)
-        return replace(self.custom_op.record(call), title=self.title)
+        recorded = CppCall(op, comm.topology, ccl_bytes, self.options.calls, mode)
+        return replace(self.custom_op.record(recorded), title=self.title)
 
 
 class CppImporter(Importer):

@@ -10,7 +10,15 @@ from hccl_interop.importers.algorithm_source import AlgorithmSource
 from hccl_py.documents.disk import check_place, format_path, write_file
 from hccl_py.enums import DataType
 from hccl_py.errors import ParameterError
-from hccl_py.importers import Imported, Importer, ImportOptions, Source, SourceEntry
+from hccl_py.importers import (
+    Imported,
+    Importer,
+    ImportOptions,
+    Source,
+    SourceCall,
+    SourceEntry,
+    WriterOptions,
+)
 
 if TYPE_CHECKING:
     from hccl_interop.common.meaning import Meaning
@@ -20,7 +28,6 @@ if TYPE_CHECKING:
     from hccl_py.clocks.cost import CostModel
     from hccl_py.communicator.communicator import Communicator
     from hccl_py.program.program import Program
-    from hccl_py.simulator.timeline import Timeline
 
 _LARGEST = 1 << 60
 
@@ -41,19 +48,14 @@ class XmlSource(AlgorithmSource):
         """Return the parameters of the call, of whole chunks."""
         return self.meaning.call(size, *self.data).op
 
-    def imported(
-        self,
-        size: int,
-        comm: Communicator | None = None,
-        cost: CostModel | None = None,
-        *,
-        repeats: bool = False,
-    ) -> Imported:
-        """Import the algorithm at a size."""
+    def imported(self, call: SourceCall) -> Imported:
+        """Import the algorithm."""
         from hccl_interop.msccl.imported import import_algorithm
 
-        algorithm, slices = self.meaning.algorithm, self._slices(cost)
-        return import_algorithm(algorithm, self.meaning, size, *self.data, *slices, repeats=repeats)
+        algorithm, slices = self.meaning.algorithm, self._slices(call.cost)
+        return import_algorithm(
+            *(algorithm, self.meaning, call.size, *self.data, *slices), repeats=call.repeats
+        )
 
     def repetition(self, size: int, cost: CostModel | None = None) -> RepeatedPasses | None:
         """Return the repeated passes; an algorithm with defects has none."""
@@ -127,17 +129,10 @@ class MscclImporter(Importer):
 
         check_place(path, MSCCL)
 
-    def write(
-        self,
-        program: Program,
-        path: str,
-        *,
-        proto: str | None = None,
-        timeline: Timeline | None = None,
-    ) -> None:
+    def write(self, program: Program, path: str, options: WriterOptions) -> None:
         """Write the program as an algorithm of a protocol, Simple by default."""
         from hccl_interop.msccl.export import to_xml
         from hccl_interop.msccl.xml_text import MSCCL
 
-        text = to_xml(program, protocol=proto)
+        text = to_xml(program, protocol=options.proto)
         write_file(path, text.encode("utf-8", "backslashreplace"), MSCCL)

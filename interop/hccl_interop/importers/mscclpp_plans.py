@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from hccl_interop.importers.algorithm_source import AlgorithmSource
 from hccl_py.enums import DataType
-from hccl_py.importers import Imported, Importer, ImportOptions, Source, SourceEntry
+from hccl_py.importers import Imported, Importer, ImportOptions, Source, SourceCall, SourceEntry
 
 if TYPE_CHECKING:
     from hccl_interop.common.meaning import Meaning
     from hccl_interop.mscclpp.plan import ExecutionPlan
     from hccl_py.call.op_param import OpParam
-    from hccl_py.clocks.cost import CostModel
     from hccl_py.communicator.communicator import Communicator
 
 
@@ -33,18 +32,11 @@ class PlanSource(AlgorithmSource):
 
         return call_of(self.meaning.algorithm, self.meaning, size, *self.data).op
 
-    def imported(
-        self,
-        size: int,
-        comm: Communicator | None = None,
-        cost: CostModel | None = None,
-        *,
-        repeats: bool = False,
-    ) -> Imported:
-        """Import the plan at a size; its pipelines are written out."""
+    def imported(self, call: SourceCall) -> Imported:
+        """Import the plan; its pipelines are written out."""
         from hccl_interop.mscclpp.imported import import_plan
 
-        return import_plan(self.meaning.algorithm, self.meaning, size, *self.data)
+        return import_plan(self.meaning.algorithm, self.meaning, call.size, *self.data)
 
 
 class MscclppImporter(Importer):

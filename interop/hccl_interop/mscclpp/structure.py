@@ -12,14 +12,7 @@ from dataclasses import dataclass
 from hccl_interop.common.defects import Defect
 from hccl_interop.mscclpp.call import PlanCall
 from hccl_interop.mscclpp.operations import FORMS, OpForm
-from hccl_interop.mscclpp.plan import (
-    RELEASE,
-    ExecutionPlan,
-    PlanBlock,
-    PlanChunks,
-    PlanGpu,
-    PlanOp,
-)
+from hccl_interop.mscclpp.plan import RELEASE, ExecutionPlan, PlanBlock, PlanChunks, PlanGpu, PlanOp
 from hccl_interop.mscclpp.sizes import MAX_BYTES
 
 MAX_CHANNELS_OF_OP = 8

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 
 from hccl_platform.device.clocks import TaskClock
-from hccl_platform.device.devices import Devices, Stream
+from hccl_platform.device.devices import Devices, Stream, Tensor
 from hccl_platform.device.issue_order import IssueOrder, issue_order
 from hccl_platform.device.issuing import Issuer
-from hccl_platform.device.tensor_bytes import bytes_of
 from hccl_platform.lowering.memory import Memory, user_arrays
 from hccl_platform.lowering.session_state import SessionState
 from hccl_py.communicator.device_arrays import DeviceArray
@@ -126,3 +126,27 @@ class AsynchronousSession(DeviceSession):
 
     def synchronize(self) -> None:
         self._devices.synchronize()
+
+
+def bytes_of(array: Any) -> Tensor:
+    """Return the memory of a flat array as a tensor of bytes."""
+    if isinstance(array, DeviceArray):
+        return array.tensor.view(torch.uint8)
+    flat = array.view(np.uint8)
+    return torch.from_numpy(flat if flat.flags.writeable else _unlocked(flat))
+
+
+class _Unlocked:
+    """A read-only array that numpy takes for writable memory: torch warns of read-only arrays, even
+    if it only reads them.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.__array_interface__ = array.__array_interface__ | {
+            "data": (array.__array_interface__["data"][0], False)
+        }
+
+
+def _unlocked(array: Any) -> Any:
+    return np.asarray(_Unlocked(array))

@@ -7,19 +7,24 @@ its runs with numpy have cost as much as loading it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from hccl_platform.emulated.prepared import Prepared
 from hccl_platform.emulated.tiling import TileLimits, TilePlan, plan_tiles
-from hccl_platform.emulated.workers import RangeRun, TileWorkers
 from hccl_platform.lowering.kernels import compiled_tiles, run_tiles
 from hccl_platform.lowering.moves import Bytes, address_of, run_step
 from hccl_py.enums import DataType
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
 
 Addresses: TypeAlias = dict[int, int]
 
@@ -139,3 +144,48 @@ def _words(dtype: DataType | None) -> tuple[npt.DTypeLike, bool | None]:
     if dtype in (DataType.BF16, DataType.FP16):
         return np.uint16, dtype is DataType.BF16
     return (dtype.numpy if dtype else np.uint8), None
+
+
+RangeRun: TypeAlias = Callable[[int, int], None]
+
+
+class TileWorkers:
+    """The calling thread and its helpers, in all one per core; helpers start when first needed."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads or _cores()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def run(self, work: RangeRun, ranges: Sequence[tuple[int, int]]) -> None:
+        """Call `work` for every range, in any order; a thread that is free takes the next one."""
+        numbers = itertools.count()  # its next() is atomic
+
+        def take() -> None:
+            while (number := next(numbers)) < len(ranges):
+                work(*ranges[number])
+
+        helpers = [self._submit(take) for _ in range(min(self.threads, len(ranges)) - 1)]
+        take()
+        for helper in helpers:
+            helper()
+
+    def close(self) -> None:
+        """Stop the helpers."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def _submit(self, take: Callable[[], None]) -> Callable[[], None]:
+        """Start a helper; return a function that waits for it."""
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(self.threads - 1, "hccl-emulated")
+        return self._pool.submit(take).result
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

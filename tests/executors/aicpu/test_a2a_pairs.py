@@ -5,7 +5,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hccl_executors.aicpu.a2a_pairs import PairsOfRanks, at_once
+from hccl_executors.aicpu.all_to_all import PairsOfRanks, at_once
 from hccl_executors.aicpu.seats import Seat
 
 

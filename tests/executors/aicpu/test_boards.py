@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hccl_executors.aicpu.a2a_boards import rounds, turns
+from hccl_executors.aicpu.all_to_all import rounds, turns
 from hccl_executors.aicpu.two_axes_pipeline import CUT, MOST_STEPS, AxisRate, pieces, step_count
 
 EIGHT_BOARDS = (

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hccl_executors.aicpu import parallel
-from hccl_executors.aicpu.rs_chunks import PAGE
+from hccl_executors.aicpu.chunk_steps import PAGE
 from hccl_executors.aicpu.two_axes import CallShape, TwoAxes, eighths
 
 EXECUTORS: tuple[type[TwoAxes], ...] = (

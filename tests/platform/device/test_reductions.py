@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="the device platform needs torch: pip instal
 import torch
 
 from hccl_platform.device.reductions import reduction
-from hccl_platform.device.tensor_bytes import bytes_of
+from hccl_platform.device.session import bytes_of
 from hccl_py.enums import DataType, ReduceOp
 
 NUMPY = {

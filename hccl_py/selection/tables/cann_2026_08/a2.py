@@ -5,10 +5,7 @@ from __future__ import annotations
 from hccl_py.errors import HcclResult
 from hccl_py.selection.rules import Cell, DecisionTable, OperatorFile, Rule
 from hccl_py.selection.tables.cann_2026_08.a2_others import OTHERS
-from hccl_py.selection.tables.cann_2026_08.shared_rows import (
-    AR_SINGLE,
-    RS_SINGLE,
-)
+from hccl_py.selection.tables.cann_2026_08.shared_rows import AR_SINGLE, RS_SINGLE
 from hccl_py.selection.tables.cells import (
     AIV,
     AIV_LARGEST,

@@ -10,11 +10,7 @@ from fractions import Fraction
 
 from hccl_py.selection.rules import Cell, DecisionTable, Multiple, OperatorFile, Rule
 from hccl_py.selection.tables.cann_2026_08.a3_others import OTHERS
-from hccl_py.selection.tables.cann_2026_08.shared_rows import (
-    AG_SINGLE,
-    AR_SINGLE,
-    RS_SINGLE,
-)
+from hccl_py.selection.tables.cann_2026_08.shared_rows import AG_SINGLE, AR_SINGLE, RS_SINGLE
 from hccl_py.selection.tables.cells import (
     AG,
     AIV,

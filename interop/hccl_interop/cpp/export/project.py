@@ -20,13 +20,7 @@ from hccl_interop.cpp.export.notifies import named_notifies, notifies_of_threads
 from hccl_interop.cpp.export.sampling import Samples, sample_sizes
 from hccl_interop.cpp.export.sizes import SizeFields, counts_at_switches, sizes_of, wrong_ones
 from hccl_interop.cpp.export.steps import sections_of
-from hccl_interop.cpp.export.text import (
-    camel_case,
-    comment,
-    filled,
-    project_files,
-    size_text,
-)
+from hccl_interop.cpp.export.text import camel_case, comment, filled, project_files, size_text
 from hccl_py.enums import TaskKind
 from hccl_py.errors import NotSupportedError, ParameterError
 from hccl_py.program.program import Program

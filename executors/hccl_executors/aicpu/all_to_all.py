@@ -1,9 +1,4 @@
-"""All-to-all over the boards of a UBX server: pairs of boards in turn, as in a round-robin
-tournament, and in every pair of boards one rank after another, over all links of the two at once.
-
-HCCL: InsTempUBXAllToAllVMesh1D. The ranks of a board exchange in their mesh meanwhile. A rank
-writes into its slot of the peer's HCCL buffer, and main copies what came there in the next turn.
-"""
+"""Templates of all-to-all."""
 
 from __future__ import annotations
 
@@ -16,6 +11,54 @@ from hccl_executors.aicpu.seats import Seat, Template, place_at, post_sync, pre_
 from hccl_py.orchestration import Chunks, Region
 from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
+MOST_PAIRS = 16
+
+
+class PairsOfRanks(Template):
+    """All-to-all in a mesh: pairs of ranks at growing gaps, both neighbours at a gap at once.
+
+    HCCL: InsTempAlltoAllVMesh1D. Up to 16 pairs are under way, each on a thread and in a slot
+    of the HCCL buffer of its own: a rank writes its block into the peer's slot, and copies what
+    it got there to the output. Its main thread copies the rank's own block.
+    """
+
+    def subs(self, n: int) -> int:
+        return at_once(n)
+
+    def scratch(self, n: int) -> int:
+        return at_once(n)
+
+    def run(self, seat: Seat, source: Chunks, target: Chunks, slots: Chunks) -> None:
+        """Send block i of `source` to rank i, and receive its block into block i of `target`."""
+        seat.pre_sync()
+        if source[seat.me].size > 0:
+            seat.main.copy(target[seat.me], source[seat.me])
+        for peer, mine, theirs in self.pairs(seat):
+            thread, channel = seat.threads[1 + mine], seat.channel(peer)
+            sent, received = source[peer], target[peer]
+            moves = [(slots[theirs].head(sent.size), sent)]
+            exchange_write(thread, channel, moves, sends=sent.size, receives=received.size)
+            if received.size > 0:
+                thread.copy(received, slots[mine].head(received.size))
+        seat.post_sync()
+
+    def pairs(self, seat: Seat) -> Iterator[tuple[RankInt, int, int]]:
+        """Yield (peer, my slot, the peer's slot) of every pair in turn."""
+        n, each = seat.n, (at_once(seat.n) + 1) // 2
+        for gap in range(1, n // 2 + 1):
+            near, far = each - 1 - (gap - 1) % each, each + (gap - 1) % each
+            if 2 * gap == n:
+                yield (seat.me + gap) % n, 0, 0
+                return
+            yield (seat.me - gap) % n, near, far
+            yield (seat.me + gap) % n, far, near
+
+
+def at_once(n: int) -> int:
+    """Return the number of a rank's pairs that are under way at once."""
+    return min(MOST_PAIRS, n - 1)
+
+
 LINKS = 4
 """Links of two ranks of different boards: the most that HCCL takes."""
 
@@ -23,7 +66,13 @@ Moved = list[tuple[Region, Region]]
 
 
 class BoardsInTurn(Template):
-    """The template: a thread for every link across boards, and for every device of a board, of at
+    """All-to-all over the boards of a UBX server: pairs of boards in turn, as in a round-robin
+    tournament, and in every pair of boards one rank after another, over all links of the two at
+    once.
+
+    HCCL: InsTempUBXAllToAllVMesh1D. The ranks of a board exchange in their mesh meanwhile. A
+    rank writes into its slot of the peer's HCCL buffer, and main copies what came there in the
+    next turn. : a thread for every link across boards, and for every device of a board, of at
     most `width`.
     """
 
