@@ -79,9 +79,10 @@ def lines_of_changes(changes: Sequence[SizeChange], size: int) -> Iterator[str]:
 
 def _line(changes: Sequence[SizeChange], number: int, *, is_here: bool) -> str:
     span, since = changes[number]
-    name = ", ".join(
-        filter(None, [span.choice.executor, format_levels(dict(span.choice.algorithm))])
-    )
+    choice = span.choice
+    name = ", ".join(filter(None, [choice.executor, format_levels(dict(choice.algorithm))]))
+    if choice.hccl_executor not in (None, choice.executor):
+        name += f" in place of {choice.hccl_executor}"
     if number == 0:
         place = f"up to {format_size(span.last)} bytes"
     else:
