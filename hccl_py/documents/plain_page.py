@@ -17,9 +17,9 @@ h1 { font-size: 1.4rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin: 1.6r
 
 def plain_page(title: str, body: str, style: str = "") -> str:
     """Return a page with a title, which is text, and a body, which is HTML."""
-    head = html.escape(title)
+    head, language = html.escape(title), LANGUAGES[not is_english()]
     return (
-        f'<!DOCTYPE html>\n<html lang="{LANGUAGES[not is_english()]}"><head><meta charset="utf-8">\n'
+        f'<!DOCTYPE html>\n<html lang="{language}"><head><meta charset="utf-8">\n'
         f"<title>{head}</title>\n"
         '<meta name="generator" content="hccl-py">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
