@@ -111,15 +111,11 @@ class CallSpec:
         """Return the parameters of the call on so many ranks.
 
         Raises ParameterError for an op, data type or reduce op that does not exist, for a reduce op
-        where there is nothing to reduce, and for a root that is no rank.
+        where there is nothing to reduce, and for a root that is no rank or that the op has not.
         """
         operator, dtype = self.operator, DataType.parse(self.dtype)
         reduce = self._reduce(operator)
-        if self.root is not None and not 0 <= self.root < ranks:
-            raise ParameterError(
-                f"Root {self.root} is out of range.",
-                f"The communicator has ranks 0 to {ranks - 1}.",
-            )
+        root = self._root(operator, ranks)
         count = operator.count(self.bytes, ranks, dtype.itemsize)
         op = OpParam(
             operator.name, count, dtype, reduce, mode=self.config.mode, in_place=self.in_place
@@ -127,7 +123,17 @@ class CallSpec:
         if self.counts is not None:
             return self._with_counts(op, self.counts)
         op = operator.variants()[0](op, ranks)
-        return replace(op, root=self.root) if operator.rooted and self.root is not None else op
+        return op if root is None else replace(op, root=root)
+
+    def _root(self, operator: Operator, ranks: int) -> int | None:
+        if self.root is not None and not operator.rooted:
+            raise ParameterError(f"{operator.name} has no root.", "Leave -r/--root out.")
+        if self.root is not None and not 0 <= self.root < ranks:
+            raise ParameterError(
+                f"Root {self.root} is out of range.",
+                f"The communicator has ranks 0 to {ranks - 1}.",
+            )
+        return self.root
 
     def _reduce(self, operator: Operator) -> ReduceOp | None:
         if self.reduce_op is not None and (not operator.reduces or operator.facts.meets):

@@ -234,6 +234,8 @@ class Adviser:
             try:
                 if text.startswith("link="):
                     self._timed(text.replace(SLOW_LINK, "lost"))
+                    lines.append("the same link lost: nothing goes over it")
+                    value[-1]["bytes_if_lost"] = 0
             except LostLinkError as error:
                 lines.append(f"the same link lost: no end, since {error.what} go over it")
                 value[-1]["bytes_if_lost"] = error.size

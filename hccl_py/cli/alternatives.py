@@ -94,21 +94,28 @@ class Alternatives:
         candidates = counted(len(names), "candidate")
         left = len({one.candidate.name for one in self.comparison.left_out})
         timed = f"{candidates} timed, {left} left out: `hccl-py compare` shows them"
-        lines = [self._line(one) for one in shown]
-        return (lines or ["nothing that was timed is faster"]) + [timed]
+        lines = [self._line(one) for one in shown] or ["nothing that was timed is faster"]
+        return [*lines, *self._other_doors([one for one in shown if not one.setting]), timed]
 
     def _line(self, one: Alternative) -> str:
         band = self.accuracy.band or 0.0
         level = f", which times within {format_share(band)} do not tell apart" * (
             one.gain <= 1 + band and band > 0
         )
-        by_tuner = self.comparison.topology.product.device == "950" and one.fidelity != "ours"
-        door = "a tuner plugin may" if by_tuner else "a row of its selection has to"
-        how = one.setting or f"no setting leads HCCL to it: {door}, or a custom op"
+        how = one.setting or "no setting"
         return (
             f"{self.accuracy.time(one.us)}, {self.accuracy.number(one.gain, 2)} times as fast"
             f"{level}: {one.name}; {how}"
         )
+
+    def _other_doors(self, without: list[Alternative]) -> list[str]:
+        """Return the line on those that no setting leads to, if there are any."""
+        if not without:
+            return []
+        are_hccl_s = all(one.fidelity != "ours" for one in without)
+        by_tuner = self.comparison.topology.product.device == "950" and are_hccl_s
+        door = "a tuner plugin" if by_tuner else "a row of HCCL's selection"
+        return [f"no setting: only {door} or a custom op leads to it"]
 
     def document(self) -> dict[str, Any]:
         """Return the value of a JSON document."""

@@ -12,13 +12,14 @@ from hccl_py.cli.output import Screen, counted, facts, print_json, table
 from hccl_py.cli.streams import say
 from hccl_py.documents.disk import check_place, write_file
 from hccl_py.documents.kind import PAGE
+from hccl_py.language import translated
 from hccl_py.numerics.bit_witness import BitWitness
 from hccl_py.numerics.certificates import CERTIFICATE, CertificateCheck
 from hccl_py.numerics.cures import Cure
 from hccl_py.numerics.sameness import Bits
 from hccl_py.numerics.size_classes import SizeClass
 from hccl_py.numerics.sum_trees import SumTree
-from hccl_py.numerics.tree_page import numerics_page
+from hccl_py.numerics.tree_page import TreesOfCalls, numerics_page
 from hccl_py.numerics.tree_text import draw_tree
 from hccl_py.trace.units import format_size, format_time
 
@@ -44,9 +45,11 @@ def write_files(answer: Answer, show: Shown) -> None:
     if show.certificate is not None:
         answer.certificate().write(show.certificate)
     if show.html is not None:
-        calls = [(call.name, call.trees) for call in answer.calls]
-        text = "\n".join(_plain(answer))
-        write_file(show.html, numerics_page(_title(answer), text, calls).encode(), PAGE)
+        calls: list[TreesOfCalls] = [(c.name, c.trees.trees, c.trees) for c in answer.calls]
+        calls += [(one.executor, one.trees, None) for one in answer.classes]
+        text = "\n".join(map(translated, _plain(answer)))
+        page = numerics_page(translated(_title(answer)), text, calls)
+        write_file(show.html, page.encode(), PAGE)
 
 
 def print_answer(answer: Answer, show: Shown, output: Output) -> None:
@@ -123,7 +126,8 @@ def _plain(answer: Answer) -> Iterator[str]:
     yield from filter(None, [*answer.notes, answer.always])
     for one in answer.classes:
         first, last = (format_size(n * answer.step_bytes) for n in (one.first, one.last))
-        yield f"{first} to {last} bytes: {one.executor}, {_count(one)}, {_order(one.is_fixed)}"
+        trees, order = f"trees: {_count(one)}", f"order: {_order(one.is_fixed)}"
+        yield f"{first} to {last} bytes: {one.executor}; {trees}; {order}"
     if answer.compared is not None:
         yield f"{_VERDICTS[answer.compared.verdict.bits]}: {answer.compared.verdict.reason}"
         for name, lines in _of_two(answer, answer.compared):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from hccl_py.cli.output import format_levels
 from hccl_py.cli.request import CallRequest
+from hccl_py.operators.base import MAX_COUNT
 from hccl_py.selection.spans import Choice, Span, reason_of_change, spans
 from hccl_py.trace.units import format_size
 
@@ -52,10 +53,13 @@ def size_changes(request: CallRequest, sizes: Sequence[int]) -> list[SizeChange]
 
 
 def usual_changes(request: CallRequest) -> list[SizeChange]:
-    """Return the choices from 1K, or 8 bytes a rank, to 16G; none for calls of one size."""
+    """Return the choices from 1K, or 8 bytes a rank, to 16G or the most that a call may move;
+    none for calls of one size.
+    """
     if request.is_fixed or request.minbytes == 0:
         return []
-    sizes = {1 << power for power in USUAL_POWERS if 1 << power >= 8 * request.topology.size}
+    powers = [1 << power for power in USUAL_POWERS if 1 << power >= 8 * request.topology.size]
+    sizes = {size for size in powers if request.op(size).extent <= MAX_COUNT}
     return size_changes(request, sorted({*sizes, request.minbytes}))
 
 
@@ -75,9 +79,10 @@ def lines_of_changes(changes: Sequence[SizeChange], size: int) -> Iterator[str]:
 
 def _line(changes: Sequence[SizeChange], number: int, *, is_here: bool) -> str:
     span, since = changes[number]
-    name = ", ".join(
-        filter(None, [span.choice.executor, format_levels(dict(span.choice.algorithm))])
-    )
+    choice = span.choice
+    name = ", ".join(filter(None, [choice.executor, format_levels(dict(choice.algorithm))]))
+    if choice.hccl_executor not in (None, choice.executor):
+        name += f" in place of {choice.hccl_executor}"
     if number == 0:
         place = f"up to {format_size(span.last)} bytes"
     else:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hccl_py.clocks.carried import carried, posted
 from hccl_py.clocks.cost import CostModel, LinkCost, per_byte
 from hccl_py.clocks.engines import engine_of
-from hccl_py.clocks.stragglers import EVEN, LOST, Stragglers
+from hccl_py.clocks.stragglers import EVEN, Stragglers
 from hccl_py.errors import LostLinkError, ParameterError
 from hccl_py.program.program import Program
 from hccl_py.program.transports import Transports
@@ -82,8 +82,8 @@ class Links:
         efficiency = cost.protocols.of(program.protocol).efficiency
         own = cost.run_by(program.protocol, engine_of(program, topology))
         links = Links(topology, own, slow.slow, efficiency)
-        for one, other, _ in slow.lost:
-            links._check_lost(program, one, other)
+        if slow.lost:
+            links._check_lost(program, Stragglers(links=slow.lost))
         return links
 
     @cached_property
@@ -121,27 +121,41 @@ class Links:
             raise ValueError("links of a program without a topology have no ports")
         return ports_of(self.topology, transports)
 
-    def _check_lost(self, program: Program, one: str, other: str) -> None:
-        """Raise LostLinkError if anything goes over a link that is lost."""
-        asked = Stragglers(links=((one, other, LOST),))
-        lost = _SlowLinks.of(asked, self.network)
-        size, posts, transports = carried(program), posted(program), program.transports
+    def _check_lost(self, program: Program, lost: Stragglers) -> None:
+        """Raise LostLinkError if anything goes over links that are lost; what goes over several of
+        them counts once.
+        """
+        size, posts = carried(program), posted(program)
         ends = np.flatnonzero(size + posts)
-        if not len(ends):
+        alone = [Stragglers(links=(link,)) for link in lost.links]
+        used = [link for link in alone if self._share_over(program, ends, link).any()]
+        if not used:
             return
-        routes = self.routes(transports, ends)
-        on_way = np.isinf(lost.factors(routes.link)) * routes.shares
-        share = np.add.reduceat(on_way, routes.first[:-1])
-        share += np.isinf(lost.of_pairs(transports.rank[ends], transports.peer[ends]))
+        found = Stragglers(links=tuple(link.links[0] for link in used))
+        share = self._share_over(program, ends, found)
         over, signals = round((size[ends] * share).sum()), round(posts[ends][share > 0].sum())
-        if over or signals:
-            what = f"{over} bytes" if over else f"{signals} posts"
-            raise LostLinkError(
-                f"Link {one}-{other} is lost: the call has no end, since {what} go over it.",
-                f"`compare --slow {asked.options()[0]}` times the executors that do without it.",
-                what=what,
-                size=over,
-            )
+        what = f"{over} bytes" if over else f"{signals} posts"
+        names = ", ".join(f"{one}-{other}" for one, other, _ in found.links)
+        options = " ".join(f"--slow {text}" for text in found.options())
+        raise LostLinkError(
+            f"Link {names} is lost: the call has no end, since {what} go over it."
+            if len(used) == 1
+            else f"Links {names} are lost: the call has no end, since {what} go over them.",
+            f"`compare {options}` times the executors that do without.",
+            what=what,
+            size=over,
+        )
+
+    def _share_over(self, program: Program, ends: IntArray, lost: Stragglers) -> Floats:
+        """Return the share of what each end sends that goes over any of the lost links."""
+        transports, found = program.transports, _SlowLinks.of(lost, self.network)
+        if not len(ends):
+            return np.zeros(0)
+        routes = self.routes(transports, ends)
+        on_way = np.isinf(found.factors(routes.link)) * routes.shares
+        share = np.add.reduceat(on_way, routes.first[:-1])
+        share += np.isinf(found.of_pairs(transports.rank[ends], transports.peer[ends]))
+        return np.minimum(share, 1.0)
 
     @cached_property
     def _slow_links(self) -> _SlowLinks:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 
+from hccl_py.language import LANGUAGES, is_english
+
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1c; --paper: #fff; --line: #d0d0d0; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --paper: #16181c; --line: #3a3f47; } }
@@ -15,9 +17,9 @@ h1 { font-size: 1.4rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin: 1.6r
 
 def plain_page(title: str, body: str, style: str = "") -> str:
     """Return a page with a title, which is text, and a body, which is HTML."""
-    head = html.escape(title)
+    head, language = html.escape(title), LANGUAGES[not is_english()]
     return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<!DOCTYPE html>\n<html lang="{language}"><head><meta charset="utf-8">\n'
         f"<title>{head}</title>\n"
         '<meta name="generator" content="hccl-py">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

@@ -11,6 +11,9 @@ from hccl_py.documents.plain_page import plain_page
 from hccl_py.numerics.element_trees import ElementTrees
 from hccl_py.numerics.sum_trees import SumTree
 
+TreesOfCalls = tuple[str, Sequence[SumTree], ElementTrees | None]
+"""A name, trees, and the elements that have them where there is one call."""
+
 DRAWN = 16
 """Trees that are drawn; the others are formulas."""
 
@@ -24,25 +27,28 @@ path { stroke: var(--ink); fill: none; stroke-width: 1.4; }
 """.strip()
 
 
-def numerics_page(title: str, text: str, calls: Sequence[tuple[str, ElementTrees]]) -> str:
-    """Return a page: the answer as text, then every call with its trees and its elements."""
-    colours = _colours(calls)
-    body = "\n".join(part for name, trees in calls for part in _call(name, trees, colours))
+def numerics_page(title: str, text: str, calls: Sequence[TreesOfCalls]) -> str:
+    """Return a page: the answer as text, then what calls have in common, each with its trees and,
+    for a single call, its elements.
+    """
+    trees = dict.fromkeys(tree for _, trees, _ in calls for tree in trees)
+    colours = {tree: f"hsl({k * 137.5 % 360:.0f} 65% 55%)" for k, tree in enumerate(trees)}
+    body = "\n".join(part for call in calls for part in _call(*call, colours))
     return plain_page(title, f"<pre>{html.escape(text)}</pre>\n{body}", _STYLE)
 
 
-def _colours(calls: Sequence[tuple[str, ElementTrees]]) -> dict[SumTree, str]:
-    """Return a colour for every tree, the same in all calls."""
-    trees = list(dict.fromkeys(tree for _, found in calls for tree in found.trees))
-    return {tree: f"hsl({k * 137.5 % 360:.0f} 65% 55%)" for k, tree in enumerate(trees)}
-
-
-def _call(name: str, found: ElementTrees, colours: dict[SumTree, str]) -> Iterator[str]:
+def _call(
+    name: str,
+    trees: Sequence[SumTree],
+    found: ElementTrees | None,
+    colours: dict[SumTree, str],
+) -> Iterator[str]:
     yield f"<h2>{html.escape(name)}</h2>"
-    yield _strips(found, colours)
-    for tree in found.trees[:DRAWN]:
+    if found is not None:
+        yield _strips(found, colours)
+    for tree in trees[:DRAWN]:
         yield f"<p><b style='color:{colours[tree]}'>■</b> {tree.short}</p>{_picture(tree)}"
-    for tree in found.trees[DRAWN:]:
+    for tree in trees[DRAWN:]:
         formula = html.escape(tree.formula())
         yield f"<p><b style='color:{colours[tree]}'>■</b> {tree.short} {formula}</p>"
 

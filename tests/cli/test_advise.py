@@ -69,6 +69,21 @@ def test_a_link_that_is_lost_is_said_with_the_bytes_that_go_over_it(
     )
 
 
+def test_a_link_that_is_not_used_may_be_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    """NHR over all ranks of two servers takes the Clos network, not the mesh."""
+    call = ("all_gather", "--topology", "ascend950-2x8", "-b", "16M", "--jobs", "1")
+    document = advise_json(capsys, *call)
+    assert [one.get("bytes_if_lost") for one in document["what_if"]] == [None, 0, 1 << 23]
+
+
+def test_the_doors_without_a_setting_are_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ("--topology", "atlas-900-a3", "--servers", "2", "--devices", "16", "-b", "64M")
+    assert main(["advise", "all_reduce", *call, "--jobs", "1", "--markdown"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("; no setting\n") > 1
+    assert text.count("no setting: only a row of HCCL's selection or a custom op") == 1
+
+
 def test_a_setting_gets_its_time(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

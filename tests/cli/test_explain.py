@@ -144,6 +144,14 @@ def test_people_read_the_table_s_executors_first(capsys: pytest.CaptureFixture[s
     assert re.search(r" \d+ more: --json says why$", shown)
 
 
+def test_the_usual_sizes_end_at_the_most_that_a_call_may_move(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An item of a byte type has several times the bytes of -b."""
+    document = explain_json(capsys, "batch_send_recv", "--ranks", "8", "-d", "uint8", "-b", "4")
+    assert document["ranges"][-1]["max_bytes"] >= 8 << 30
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -76,6 +76,24 @@ def test_other_settings_and_programs(capsys: pytest.CaptureFixture[str], tmp_pat
     assert document(capsys, *call, *other, status=1)["compared"]["bits"] == "differ"
 
 
+def test_the_page_of_all_sizes_has_their_trees_in_the_language_that_is_spoken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page, call = tmp_path / "bits.html", ("numerics", "all_reduce", "--ranks", "4", "-d", "bf16")
+    assert main([*call, "--html", str(page)]) == 0
+    english = page.read_text("utf-8")
+    assert (
+        "262146 to 1G bytes: AllReduceMeshOpbaseLoopExecutor mesh; trees: 4; order: of" in english
+    )
+    assert english.count("<svg") >= 5
+    monkeypatch.setenv("HCCL_PY_LANG", "zh")
+    assert main([*call, "--html", str(page)]) == 0
+    chinese = page.read_text("utf-8")
+    assert '<html lang="zh">' in chinese
+    assert "所有数据量" in chinese
+    assert "bytes" not in chinese
+
+
 def test_a_certificate_is_proved_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     kept, page = str(tmp_path / "bits.json"), tmp_path / "bits.html"
     assert main(["numerics", *MESH, "--certificate", kept, "--html", str(page)]) == 0

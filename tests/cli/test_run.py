@@ -185,11 +185,14 @@ def test_graph_mode(capsys: pytest.CaptureFixture[str]) -> None:
     assert document["rows"][0]["check"] == "success"
 
 
-def test_a_root_is_checked_and_otherwise_ignored(capsys: pytest.CaptureFixture[str]) -> None:
-    (row,) = run_json(capsys, "all_gather", "-r", "3", "-n", "1")["rows"]
-    assert row["check"] == "success"
-    assert main(["run", "all_gather", "-r", "4", "-n", "1"]) == 2
+def test_a_root_is_a_rank_of_an_op_that_has_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "broadcast", "-r", "4", "-n", "1"]) == 2
     assert "Root 4 is out of range." in capsys.readouterr().err
+    for command in ("run", "explain", "simulate", "trace", "compare", "advise", "numerics"):
+        assert main([command, "all_reduce", "-r", "0"]) == 2
+        captured = capsys.readouterr()
+        assert "all_reduce has no root." in captured.err
+        assert not captured.out
 
 
 def test_an_author_s_executor(author: str, capsys: pytest.CaptureFixture[str]) -> None:

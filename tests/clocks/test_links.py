@@ -277,6 +277,16 @@ def test_a_lost_link_counts_what_is_routed_over_it() -> None:
         simulate_tasks(program, torus, COST, Stragglers.parse(["link=1-2:lost"]))
 
 
+def test_what_goes_over_several_lost_links_counts_once() -> None:
+    torus = topology_of(preset="torus:4x4")
+    program = moving([Move(0, 2, 8, writes=True), Move(1, 2, 1, writes=True)], torus)
+    slow = Stragglers.parse([f"link={ends}:lost" for ends in ("0-1", "1-2", "8-9")])
+    said = r"^Links 0-1, 1-2 are lost: the call has no end, since 9000 bytes go over them\."
+    with pytest.raises(LostLinkError, match=said) as error:
+        simulate_tasks(program, torus, COST, slow)
+    assert error.value.hint.startswith("`compare --slow link=0-1:lost --slow link=1-2:lost` times")
+
+
 def test_posts_need_a_link_too() -> None:
     program = recorded("AllGatherComm", op_of("all_gather", 0), MESH)
     with pytest.raises(LostLinkError, match=r"since \d+ posts go over it"):

@@ -15,6 +15,12 @@ def test_the_command_says_op_type_and_ranks() -> None:
     assert spec.cluster == ClusterSpec(servers=2, devices=4)
 
 
+@pytest.mark.parametrize(("program", "root"), [("broadcast", 0), ("alltoall", None)])
+def test_a_root_counts_where_the_op_has_one(program: str, root: int | None) -> None:
+    table = LogTable("a.log:1", Command(program, ranks=8, root=0), ())
+    assert logged_call(table, CallSpec("")).root == root
+
+
 def test_an_op_that_nothing_names_is_refused() -> None:
     with pytest.raises(ParameterError, match="no command line says which op"):
         logged_call(LogTable("a.log:1", None, ()), CallSpec(""))

@@ -40,7 +40,7 @@ def test_a_sum_in_fp32_is_rounded_at_a_circle() -> None:
 
 def test_the_page_has_a_strip_of_elements_and_a_picture_per_tree() -> None:
     found = trees_of(recorded("AllReduceComm", op_of("all_reduce", 400), 4))
-    page = numerics_page("sums <of> four", "what & why", [("one call", found)])
+    page = numerics_page("sums <of> four", "what & why", [("one call", found.trees, found)])
     assert "sums &lt;of&gt; four" in page
     assert "<script" not in page
     assert page.count("rank 3") >= len(found.trees)

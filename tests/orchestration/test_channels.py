@@ -438,3 +438,14 @@ def test_what_is_asked_for_in_vain_is_named_without_planes() -> None:
     ]
     assert hint.message == "ranks 0 and 1 request 2 notifies between streams each and use none."
     assert hint.hint == "Ask for as many as the tasks use."
+
+
+def test_the_page_has_the_times_of_two_layers_and_of_one() -> None:
+    module, page = sys.modules["reduce_on_two_layers"], EXAMPLES.parents[1] / "docs" / "channels"
+    topology = topology_of(preset="ascend950", servers=2, devices=8)
+    op = hccl.OpParam("all_reduce", 64 << 20, hccl.DataType.FP32, ReduceOp.SUM)
+    for name in ("ReduceOnTwoLayers", "ReduceOnOneLayer"):
+        program = hccl.record(getattr(module, name), op, topology)
+        us = hccl.simulate(program, topology, network="contended").total_us
+        for suffix in (".md", ".zh.md"):
+            assert f"{us:,.0f}".replace(",", " ") in page.with_suffix(suffix).read_text("utf-8")

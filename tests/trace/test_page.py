@@ -79,7 +79,8 @@ def unpacked(data: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
 def test_the_data_is_the_scene_s(scene: Scene) -> None:
     (data,) = [text for attrs, text in Tags(page_bytes([scene])).of("script") if "id" in attrs]
     header, columns = unpacked(data)
-    assert header["title"] == scene.title
+    assert header["said"]["en"]["title"] == scene.title
+    assert header["said"]["en"]["facts"] == [[name, value, name] for name, value in scene.facts]
     for name in scene.bars._fields:
         if name != "row":
             assert columns[f"bars.{name}"].tolist() == getattr(scene.bars, name).tolist(), name
@@ -88,6 +89,16 @@ def test_the_data_is_the_scene_s(scene: Scene) -> None:
     assert columns["ranks"].tolist() == [0, 1, 2, 3]
     assert scene.links is not None
     assert len(header["links"]["names"]) == len(scene.links)
+
+
+def test_the_title_and_the_facts_are_in_chinese_too(scene: Scene) -> None:
+    said = replace(scene, title="all_gather of 1M bytes, fp32, op_base", facts=(("tasks", "172"),))
+    (data,) = [text for attrs, text in Tags(page_bytes([said])).of("script") if "id" in attrs]
+    chinese = unpacked(data)[0]["said"]["zh"]
+    assert chinese == {
+        "title": "all_gather，1M 字节，fp32，op_base",
+        "facts": [["任务", "172", "tasks"]],
+    }
 
 
 @pytest.mark.parametrize(

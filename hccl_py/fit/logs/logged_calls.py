@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hccl_py.call.call_spec import CallSpec, ClusterSpec
+from hccl_py.call.ops import OPS as FACTS
 from hccl_py.errors import ParameterError, did_you_mean
 from hccl_py.fit.logs.hccl_test import OPS, Command, LogTable
 from hccl_py.topology.presets import DEFAULT_PRESET, PRESETS
@@ -19,13 +20,14 @@ def logged_call(table: LogTable, known: CallSpec) -> CallSpec:
     """
     command = table.command or Command("")
     op = _op(table.where, command, known.op)
+    root = command.root if FACTS[op].rooted else None  # hccl_test takes one for every op
     return replace(
         known,
         op=op,
         cluster=_cluster(table.where, command, known.cluster),
         dtype=command.dtype or known.dtype,
         reduce_op=(command.reduce_op if "reduce" in op else None) or known.reduce_op,
-        root=known.root if command.root is None else command.root,
+        root=known.root if root is None else root,
     )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hccl_py.enums import TaskKind
+from hccl_py.language import LANGUAGES, speaking, translated
 from hccl_py.printable import one_line
 from hccl_py.program.describe import BUFFER_WORDS
 from hccl_py.trace.pictures.algorithm_steps import AlgorithmSteps, step_of_finding
@@ -45,8 +46,7 @@ def _header(scene: Scene) -> dict[str, Any]:
     links, memory = scene.links, scene.memory
     return {
         "format": "hccl-py.page/1",
-        "title": _safe(scene.title),
-        "facts": [[_safe(name), _safe(value)] for name, value in scene.facts],
+        "said": {language: _said(scene, language) for language in LANGUAGES},
         "clock": scene.clock,
         "verified": scene.is_verified,
         "total_us": scene.total_us,
@@ -67,6 +67,13 @@ def _header(scene: Scene) -> dict[str, Any]:
         "memory": memory is not None,
         "origins": [] if memory is None else [list(ranks) for ranks in memory.origins],
     }
+
+
+def _said(scene: Scene, language: str) -> dict[str, Any]:
+    """Return the title in a language, and the facts: rows of name, value and the English name."""
+    with speaking(language):
+        rows = [(translated(name), translated(value), name) for name, value in scene.facts]
+        return {"title": _safe(translated(scene.title)), "facts": [_texts(row) for row in rows]}
 
 
 def _class_of(kind: TaskKind) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from hccl_py.program.describe import format_ranks
 from hccl_py.values import IntArray
-from hccl_py.verifier.analysis.contents import Contents
+from hccl_py.verifier.analysis.contents import UNDEFINED, Contents
 from hccl_py.verifier.analysis.meaning import EVERYONE, Expected, expected_blocks
 from hccl_py.verifier.analysis.outputs import Outputs, outputs_of
 from hccl_py.verifier.checks.reasons import Reason, Reasons
@@ -141,7 +141,8 @@ class WrongResults:
         for span in spans:
             outputs, first, _ = span
             content, shift, source = outputs.content, outputs.shift, outputs.source
-            reasons = self._reasons.of(int(content[first]), int(shift[first]), int(source[first]))
+            held = UNDEFINED if outputs.writer[first] < 0 else int(content[first])
+            reasons = self._reasons.of(held, int(shift[first]), int(source[first]))
             if before is not None and reasons == known and _continues(before, span):
                 before = before._replace(last=span.last)
                 continue

@@ -135,6 +135,7 @@ def _transports(subject: Subject) -> tuple[Spare, Spare]:
     extra_used = owner[(index >= OWN_NOTIFIES) & (index < transports.notifies[owner])]
     extra = np.where(used, np.maximum(transports.notifies - OWN_NOTIFIES, 0), 0)
     by_rank = np.bincount(transports.rank, extra, ranks).astype(np.int64)
+    extra_by_rank = np.bincount(transports.rank[extra_used], minlength=ranks)
     return (
         Spare(
             ("transport", "transports"),
@@ -149,7 +150,7 @@ def _transports(subject: Subject) -> tuple[Spare, Spare]:
         Spare(
             ("extra notify of a transport", "extra notifies of transports"),
             by_rank,
-            np.bincount(transports.rank[extra_used], minlength=ranks),
+            np.where(subject.program.declared.stated[:, 2], extra_by_rank, by_rank),
             {},
             _remedy(
                 subject,

@@ -37,7 +37,8 @@ _HINTS = {
     "RESOURCE_EXCEEDED": "docs/ccu.md has the registers of an instance.",
     "TRANSFER_TOO_LARGE": "Move the data in parts.",
     "INVALID_ARGUMENT": "HCCL would refuse this call, too.",
-    "CALL_FAILED": "An op and a kernel return 0 where all is well.",
+    "CALL_FAILED": "An op and a kernel return 0 where all is well, and an op 5, "
+    "HCCL_E_NOT_SUPPORT, for a call that its own code refuses.",
     "UNSUPPORTED_CALL": "docs/cpp.md says what is modelled.",
 }
 

@@ -99,6 +99,13 @@ EDITS = {
     "length in elements": edit(
         G, HOST, "arguments[kBytes] = bytes", "arguments[kBytes] = param.count", "OUTPUT_MISSING"
     ),
+    "length in elements, in place": edit(
+        "broadcast",
+        HOST,
+        "arguments[kBytes] = bytes",
+        "arguments[kBytes] = param.count",
+        "OUTPUT_MISSING",
+    ),
     "offset + 4": edit(
         G, HOST, "arguments[kOffset] = offset", "arguments[kOffset] = offset + 4", "OUT_OF_BOUNDS"
     ),

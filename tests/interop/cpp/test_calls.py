@@ -201,6 +201,7 @@ def test_other_ends(case: str, said: str) -> None:
     (finding,) = recording.findings
     assert f"{finding.name}: {finding.message}".startswith(said)
     assert ("Nothing tells the line" in finding.hint) == (finding.source is None)
+    assert ("5, HCCL_E_NOT_SUPPORT" in finding.hint) == (finding.name == "CALL_FAILED")
     report = check(recording)
     assert (report.ok, report.cases) == (False, 0)
     assert "nothing" not in format_verdict(report)

@@ -53,6 +53,14 @@ def test_a_project_is_right_as_it_is(op: str, tmp_path: Path) -> None:
         assert not list(report.every()), format_verdict(report)
 
 
+def test_the_bits_of_a_second_notify_need_no_hint(tmp_path: Path) -> None:
+    kernel = starting_project("mine", "all_gather", "ccu")[KERNEL]
+    apart = kernel.replace("kNotify, kDoneBit", "1, kDoneBit")
+    assert apart != kernel
+    report = check(record(project(tmp_path, "all_gather", kernel=apart), SMALL, 1 << 16))
+    assert not list(report.every()), format_verdict(report)
+
+
 @pytest.mark.parametrize("cluster", ["ascend950-2x8", "ascend950-8+4"])
 def test_larger_clusters_and_calls_in_a_row(cluster: str, tmp_path: Path) -> None:
     report = check(record(project(tmp_path, "broadcast"), cluster, 1 << 19, calls=2))

@@ -9,7 +9,7 @@ export function installHook(state, page, opened) {
     /** The contents of the screen, as plain values. */
     state: () => ({
       scenes: state.scenes.map((scene) => ({
-        title: scene.header.title,
+        title: scene.said.title,
         tasks: scene.size,
         lanes: scene.laneRank.length,
         ranks: scene.ranks.length,

@@ -1,5 +1,7 @@
 /** One schedule: its columns as they came, and what drawing and searching need besides. */
 
+import { languageName } from './words.js';
+
 /** Kinds of work that keep a stream busy; the order of the page's kinds in `header.kinds`. */
 export const CLASSES = ['copy', 'transfer', 'reduce', 'compute', 'wait', 'post', 'stuck'];
 export const COPY = 0;
@@ -166,8 +168,18 @@ export class Scene {
 
   /** The scene's name beside another one: its title, and the executor that recorded it. */
   get name() {
-    const [, executor] = this.header.facts.find(([name]) => name === 'executor') ?? [];
-    return executor ? `${this.header.title} · ${executor}` : this.header.title;
+    const executor = this.fact('executor');
+    return executor ? `${this.said.title} · ${executor}` : this.said.title;
+  }
+
+  /** The title and the facts in the language that is chosen. */
+  get said() {
+    return this.header.said[languageName()];
+  }
+
+  /** The value of a fact by its English name. */
+  fact(wanted) {
+    return this.said.facts.find(([, , name]) => name === wanted)?.[1];
   }
 
   /** The moment on the common axis at which a task has taken effect. */

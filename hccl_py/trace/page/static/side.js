@@ -28,7 +28,7 @@ export class Side {
       [() => [picture.stages.map(({ steps }) => steps.arrived().text)], () => this.#arrived()],
       [() => [state.critical, state.criticalStep], () => this.#critical()],
       [() => [], () => this.#links()],
-      [() => [], () => state.scenes.map((scene) => titled(t('facts'), scene.header.facts))],
+      [() => [], () => state.scenes.map((scene) => titled(t('facts'), scene.said.facts))],
       [() => [state.mode, choice], () => this.#legend()],
     ].map(([of, build]) => ({ of, build, element: h('section', {}) }));
     const elements = this.parts.map(({ element }) => element);

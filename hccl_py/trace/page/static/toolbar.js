@@ -36,7 +36,7 @@ export class Toolbar {
         h(
           'span',
           { class: 'name', title: scene.name },
-          scenes.length > 1 ? differing(scenes)[number] : scene.header.title,
+          scenes.length > 1 ? differing(scenes)[number] : scene.said.title,
         ),
       ]),
     );
@@ -52,7 +52,7 @@ export class Toolbar {
         h('span', { class: 'verdict good' }, `✓ ${t('verified')}`);
     const headed = HEADED.map((wanted) => [
       wanted,
-      ofEach(({ header }) => header.facts.find(([name]) => name === wanted)?.[1] ?? '–'),
+      ofEach((scene) => scene.fact(wanted) ?? '–'),
     ]);
     byId('facts').replaceChildren(
       chip(scenes.map((scene) => formatTime(scene.total)).join(' / '), clocks),
