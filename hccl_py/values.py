@@ -62,14 +62,14 @@ class PerRank:
         self.add = add
         self.mod = mod
         self.table = table
-        self.low, self.high = bounds or _bounds(base)
+        self.low, self.high = bounds or bounds_of(base)
 
     @staticmethod
     def of(values: npt.NDArray[Any] | np.integer[Any] | int) -> RankInt:
         """Return a plain int where all values agree, otherwise a PerRank on a new base."""
         if not isinstance(values, np.ndarray) or values.ndim == 0:
             return int(values)
-        low, high = _bounds(values)
+        low, high = bounds_of(values)
         return low if low == high else PerRank(values, bounds=(low, high))
 
     def key(self) -> tuple[int, int, int | None, int]:
@@ -107,7 +107,7 @@ class PerRank:
         return wrapped
 
     def _range(self) -> tuple[int, int]:
-        return _bounds(self.values())
+        return bounds_of(self.values())
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, int) and self.is_sum:
@@ -330,7 +330,7 @@ _FEW = 64
 """Numbers of which Python finds the least and the greatest sooner than numpy."""
 
 
-def _bounds(values: npt.NDArray[Any]) -> tuple[int, int]:
+def bounds_of(values: npt.NDArray[Any]) -> tuple[int, int]:
     """Return the least and the greatest number."""
     if values.ndim == 1 and len(values) <= _FEW:
         listed = values.tolist()

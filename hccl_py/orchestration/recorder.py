@@ -17,6 +17,10 @@ recording, so that a loop without an end is found soon.
 FAR_TOO_MANY = 4
 """By how many times rounds like the first one exceed MOST_TASKS where no other is recorded."""
 
+_INSIDE = 3
+"""Calls between an author and `author_line`: a method of a stream or link, which calls a recorder.
+"""
+
 TASKS_PER_S = 100_000
 """Tasks that are recorded in a second, about."""
 
@@ -51,7 +55,7 @@ class Recorder:
                 kind,
                 stream,
                 self.label,
-                self.lines.number(author_line()),
+                self.lines.number(author_line(_INSIDE)),
                 self.round,
                 cell,
                 end,
@@ -77,7 +81,7 @@ class Recorder:
                 kind,
                 stream,
                 self.label,
-                self.lines.number(author_line()),
+                self.lines.number(author_line(_INSIDE)),
                 self.round,
                 -1,
                 end,
