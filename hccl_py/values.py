@@ -264,9 +264,9 @@ class PerBool:
     @staticmethod
     def of(mask: Any) -> bool | PerBool:
         """Return a plain bool where all ranks agree."""
-        if not isinstance(mask, np.ndarray) or mask.ndim == 0 or mask.all() or not mask.any():
+        if not isinstance(mask, np.ndarray) or mask.ndim == 0 or mask.all():
             return bool(np.all(mask))
-        return PerBool(mask)
+        return PerBool(mask) if mask.any() else False
 
     def __bool__(self) -> bool:
         if self.mask.all():
@@ -361,6 +361,8 @@ _GROWING = (operator.mul, operator.pow, operator.lshift)
 
 def _check_range(operate: Callable[[Any, Any], Any], a: Any, b: Any) -> None:
     """Refuse results that need more than 64 bits."""
+    if operate is operator.mul and _greatest(a) * _greatest(b) < 1 << 62:
+        return
     if operate is not operator.mul and np.any(np.less(b, 0)):
         raise ValueError("negative shift count or exponent at some rank")
     size = np.abs(np.asarray(a, np.float64))
@@ -373,6 +375,12 @@ def _check_range(operate: Callable[[Any, Any], Any], a: Any, b: Any) -> None:
             size = size * np.exp2(np.asarray(b, np.float64))
     if np.any(size >= 2.0**62):
         raise OverflowError("a number per rank must stay below 2^62")
+
+
+def _greatest(value: Any) -> int:
+    """Return the greatest of all ranks' numbers, without signs."""
+    low, high = bounds_of(value) if isinstance(value, np.ndarray) else (int(value), int(value))
+    return max(-low, high)
 
 
 def _counted(value: Any) -> Any:
