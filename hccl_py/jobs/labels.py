@@ -25,7 +25,7 @@ class Labels:
     def of_call(self, call: CallOn, pieces: list[Piece], phases: Texts[str]) -> list[Piece]:
         """Return pieces, whose labels are numbers of phases, under labels of a new call."""
         self.calls.append(call)
-        names, known = list(phases.numbers), dict[int, int]()
+        names, known = list(phases), dict[int, int]()
         for piece in pieces:
             for phase in {instruction.label for instruction in piece.instructions} - known.keys():
                 text = f"{call.label}: {names[phase]}" if names[phase] else call.label

@@ -70,12 +70,12 @@ class Fabric:
     ) -> IntArray:
         """Return each rank's transport end towards its peer; refuse where none was requested."""
         keys = _key(self.topology.size, PLANES.index(plane), ranks, peers)
-        at = np.searchsorted(self._keys, keys)
+        at: IntArray = np.searchsorted(self._keys, keys)
         if not len(self._keys):
             missing = np.ones(np.shape(keys), bool)
         else:
-            missing = self._keys[np.minimum(at, len(self._keys) - 1)] != keys
-        if np.any(missing):
+            missing = np.asarray(self._keys[np.minimum(at, len(self._keys) - 1)] != keys)
+        if missing.any():
             lane = int(np.argmax(np.atleast_1d(missing)))
             key = int(np.atleast_1d(keys)[lane]) % self.topology.size**2
             hint = "Request it in resources() with a PlaneRequest whose pattern reaches the peer."
@@ -85,7 +85,7 @@ class Fabric:
                 "No rank has one to itself: copies are local." if rank == peer else hint,
                 finding="UNDECLARED_CHANNEL",
             )
-        return np.asarray(at, np.int64)
+        return at
 
     def request_of(self, rank: int) -> ResourceRequest:
         """Return a rank's request."""

@@ -121,9 +121,12 @@ class Link(TransportEnd):
         super().__init__(rank.recorder, fabric.transports, ends)
         self.rank = rank
         self.peer = peer
-        self._extra = int(np.min(fabric.extra[ends]))
-        self._has_barrier = bool(np.all(fabric.has_barrier[ends]))
+        self._ends = ends
         self._plane = plane
+
+    @cached_property
+    def _extra(self) -> int:
+        return int(np.min(self.rank.fabric.extra[self._ends]))
 
     @property
     def inline_reduce(self) -> bool:
@@ -211,7 +214,7 @@ class Link(TransportEnd):
 
     def _barrier_index(self, stream: Stream) -> int:
         """Return the place of the barrier's notify, behind the extra ones."""
-        if not self._has_barrier:
+        if not np.all(self.rank.fabric.has_barrier[self._ends]):
             self._check_stream(stream)
             raise orchestration_error(
                 f"A link of plane {self._plane} has no notify for barriers",
