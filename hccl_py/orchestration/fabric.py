@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from hccl_py.topology.planes import PLANES
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, count_up
 
+Number: TypeAlias = IntArray | int
 Request = TypeVar("Request", bound=ResourceRequest | ChannelResources)
 
 MAX_ENDS = 1 << 24
@@ -233,10 +234,8 @@ def _transports(topology: Topology, keys: IntArray, wanted: npt.NDArray[np.int16
     return Transports(PLANES, rank, peer, plane, kind, far, exports, wanted[:, 2].copy())
 
 
-def _key(n: int, plane: npt.ArrayLike, ranks: npt.ArrayLike, peers: npt.ArrayLike) -> IntArray:
-    return (np.asarray(plane, np.int64) * n + np.asarray(ranks, np.int64)) * n + np.asarray(
-        peers, np.int64
-    )
+def _key(n: int, plane: Number, ranks: Number, peers: Number) -> Any:
+    return (plane * n + ranks) * n + peers
 
 
 def _memories(plane: PlaneRequest, mode: Mode) -> tuple[Buffer, Buffer]:
