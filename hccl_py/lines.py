@@ -5,8 +5,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 Line = tuple[str, int]
-"""A source file and a line number in it; kept raw because recording asks for one per instruction.
-"""
+"""A source file and a line number; kept raw because recording asks for one per instruction."""
 
 _PACKAGE = Path(__file__).parent
 _RECORDING = (
@@ -24,9 +23,7 @@ def is_recording_file(name: str) -> bool:
 
 
 def author_line(inside: int = 1) -> Line:
-    """Return the line of the author that is running; the innermost calls are recording's, as many
-    as `inside`.
-    """
+    """Return the author's line that is running; the innermost `inside` calls are recording's."""
     frame = sys._getframe(inside)
     while is_recording_file(name := frame.f_code.co_filename) and frame.f_back is not None:
         frame = frame.f_back

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,6 @@ from hccl_py.topology.planes import PLANES
 from hccl_py.topology.topology import Topology
 from hccl_py.values import IntArray, count_up
 
-Number: TypeAlias = IntArray | int
 Request = TypeVar("Request", bound=ResourceRequest | ChannelResources)
 
 MAX_ENDS = 1 << 24
@@ -72,12 +71,10 @@ class Fabric:
         """Return each rank's transport end towards its peer; refuse where none was requested."""
         keys = _key(self.topology.size, PLANES.index(plane), ranks, peers)
         at: IntArray = np.searchsorted(self._keys, keys)
-        if not len(self._keys):
-            missing = np.ones(np.shape(keys), bool)
-        else:
-            missing = np.asarray(self._keys[np.minimum(at, len(self._keys) - 1)] != keys)
+        found = self._keys.take(at, mode="clip") if len(self._keys) else -1
+        missing = np.asarray(found != keys)
         if missing.any():
-            lane = int(np.argmax(np.atleast_1d(missing)))
+            lane = int(np.argmax(missing))
             key = int(np.atleast_1d(keys)[lane]) % self.topology.size**2
             hint = "Request it in resources() with a PlaneRequest whose pattern reaches the peer."
             rank, peer = divmod(key, self.topology.size)
@@ -234,7 +231,7 @@ def _transports(topology: Topology, keys: IntArray, wanted: npt.NDArray[np.int16
     return Transports(PLANES, rank, peer, plane, kind, far, exports, wanted[:, 2].copy())
 
 
-def _key(n: int, plane: Number, ranks: Number, peers: Number) -> Any:
+def _key(n: int, plane: Any, ranks: Any, peers: Any) -> Any:
     return (plane * n + ranks) * n + peers
 
 

@@ -18,8 +18,7 @@ FAR_TOO_MANY = 4
 """By how many times rounds like the first one exceed MOST_TASKS where no other is recorded."""
 
 _INSIDE = 3
-"""Calls between an author and `author_line`: a method of a stream or link, which calls a recorder.
-"""
+"""Calls inside of an author's: of a stream or link, a recorder and `author_line`."""
 
 TASKS_PER_S = 100_000
 """Tasks that are recorded in a second, about."""

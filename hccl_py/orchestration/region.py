@@ -102,7 +102,6 @@ class Chunks:
     """
 
     __slots__ = (
-        "_count",
         "_formulas",
         "_only",
         "buffer",
@@ -131,7 +130,6 @@ class Chunks:
         self.row = row
         self.link = link
         self.order = order
-        self._count = self.offsets.shape[1]
         # Where all ranks share a row: one array each, by which formulas over them are known.
         self._only = (self.offsets[0], self.sizes[0]) if isinstance(row, int) else None
         self._formulas: _RowFormulas | None = None
@@ -139,7 +137,7 @@ class Chunks:
         self.same_size = low if low == high else None
 
     def __len__(self) -> int:
-        return self._count
+        return int(self.offsets.shape[1])
 
     def __iter__(self) -> Iterator[Region]:
         return (self[i] for i in range(len(self)))

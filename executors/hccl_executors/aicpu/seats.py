@@ -249,8 +249,7 @@ def _laid(region: Region, starts: IntArray, sizes: IntArray) -> Chunks:
         return Chunks(region.buffer, (region.offset + starts)[None], sizes[None])
     begins, row = np.unique(values_of(region.offset), return_inverse=True)
     each = np.broadcast_to(sizes, (len(begins), len(sizes)))
-    rows = PerRank.of(row.reshape(-1).astype(np.int64))
-    return Chunks(region.buffer, begins[:, None] + starts, each, rows)
+    return Chunks(region.buffer, begins[:, None] + starts, each, PerRank.of(row.astype(np.int64)))
 
 
 def taken(blocks: Chunks, places: Callable[[int], list[int]], row: RankInt) -> Chunks:

@@ -46,8 +46,7 @@ class ChannelRank(OnPlanes[PlaneView], CallRank[In, Out]):
         self.buffer = Region(ChannelBuffer.CCL, 0, ccl_bytes)
         self._ids, self._fabric, self._recorder = ids, fabric, recorder
         self._request = fabric.request_of(int(ids[0]))
-        self._made: dict[bytes, Channel] = {}
-        self._found: dict[tuple[bytes, int | None, int], Channel] = {}
+        self._made: dict[object, Channel] = {}
 
     @cached_property
     def threads(self) -> Requested[Thread]:
@@ -81,11 +80,10 @@ class ChannelRank(OnPlanes[PlaneView], CallRank[In, Out]):
             raise orchestration_error(f"There is no layer {layer}", "Layers are 0 and 1.")
         peers: IntArray = np.asarray(values_of(peer), np.int64)
         key = peers.tobytes(), layer, number
-        if key not in self._found:
+        if key not in self._made:
             whole = np.broadcast_to(peers, self._ids.shape)
-            ends = self._fabric.ends_to(self._ids, whole, layer, number)
-            self._found[key] = self._channel(ends)
-        return self._found[key]
+            self._made[key] = self._channel(self._fabric.ends_to(self._ids, whole, layer, number))
+        return self._made[key]
 
     def _channel(self, ends: IntArray) -> Channel:
         key = ends.tobytes()

@@ -7,7 +7,7 @@ Nothing here is judged without a product.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -59,15 +59,15 @@ def _unsupported(subject: Subject, denied: Mask) -> Callable[[MoveColumns], Mask
 def _denied(subject: Subject, product: Product) -> Mask:
     """Mark the instructions whose data type the hardware cannot reduce with their op."""
     table = subject.tasks.table
+
+    @cache
+    def is_denied(dtype: int, reduce: int, over: bool) -> bool:
+        if dtype < 0 or reduce < 0:
+            return True
+        return (DataType.from_number(dtype), ReduceOp(reduce)) not in _inline_of(product, over)
+
     columns = table.dtype, table.reduce, np.isin(table.kind, RDMA_WRITES)
-    cases = list(zip(*(column.tolist() for column in columns), strict=True))
-    denied = {
-        (dtype, reduce, over): dtype < 0
-        or reduce < 0
-        or (DataType.from_number(dtype), ReduceOp(reduce)) not in _inline_of(product, over)
-        for dtype, reduce, over in set(cases)
-    }
-    return np.array([denied[case] for case in cases], bool)
+    return np.array([*map(is_denied, *(column.tolist() for column in columns))], bool)
 
 
 def _inline_of(product: Product, rdma: bool) -> frozenset[tuple[DataType, ReduceOp]]:
