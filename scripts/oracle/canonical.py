@@ -259,9 +259,9 @@ def _named(streams: list[Stream]) -> list[Stream]:
     named, count = {}, Counter[str]()
     for notify, ends in users.items():
         name = ">".join(",".join(map(str, ends[kind])) for kind in ends)
-        number = f".{count[name]}" if count[name] else ""
+        turn = f".{count[name]}" if count[name] else ""
         for kind in ends:
-            named[kind, notify] = Event(kind, notify=name + number)
+            named[kind, notify] = Event(kind, notify=name + turn)
         count[name] += 1
     return [[named.get((e.kind, e.notify), e) for e in events] for events in streams]
 
