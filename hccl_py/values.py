@@ -62,14 +62,14 @@ class PerRank:
         self.add = add
         self.mod = mod
         self.table = table
-        self.low, self.high = bounds or _bounds(base)
+        self.low, self.high = bounds or bounds_of(base)
 
     @staticmethod
     def of(values: npt.NDArray[Any] | np.integer[Any] | int) -> RankInt:
         """Return a plain int where all values agree, otherwise a PerRank on a new base."""
         if not isinstance(values, np.ndarray) or values.ndim == 0:
             return int(values)
-        low, high = _bounds(values)
+        low, high = bounds_of(values)
         return low if low == high else PerRank(values, bounds=(low, high))
 
     def key(self) -> tuple[int, int, int | None, int]:
@@ -107,7 +107,7 @@ class PerRank:
         return wrapped
 
     def _range(self) -> tuple[int, int]:
-        return _bounds(self.values())
+        return bounds_of(self.values())
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, int) and self.is_sum:
@@ -264,9 +264,9 @@ class PerBool:
     @staticmethod
     def of(mask: Any) -> bool | PerBool:
         """Return a plain bool where all ranks agree."""
-        if not isinstance(mask, np.ndarray) or mask.ndim == 0 or mask.all() or not mask.any():
+        if not isinstance(mask, np.ndarray) or mask.ndim == 0 or mask.all():
             return bool(np.all(mask))
-        return PerBool(mask)
+        return PerBool(mask) if mask.any() else False
 
     def __bool__(self) -> bool:
         if self.mask.all():
@@ -330,7 +330,7 @@ _FEW = 64
 """Numbers of which Python finds the least and the greatest sooner than numpy."""
 
 
-def _bounds(values: npt.NDArray[Any]) -> tuple[int, int]:
+def bounds_of(values: npt.NDArray[Any]) -> tuple[int, int]:
     """Return the least and the greatest number."""
     if values.ndim == 1 and len(values) <= _FEW:
         listed = values.tolist()
@@ -361,6 +361,8 @@ _GROWING = (operator.mul, operator.pow, operator.lshift)
 
 def _check_range(operate: Callable[[Any, Any], Any], a: Any, b: Any) -> None:
     """Refuse results that need more than 64 bits."""
+    if operate is operator.mul and _greatest(a) * _greatest(b) < 1 << 62:
+        return
     if operate is not operator.mul and np.any(np.less(b, 0)):
         raise ValueError("negative shift count or exponent at some rank")
     size = np.abs(np.asarray(a, np.float64))
@@ -373,6 +375,12 @@ def _check_range(operate: Callable[[Any, Any], Any], a: Any, b: Any) -> None:
             size = size * np.exp2(np.asarray(b, np.float64))
     if np.any(size >= 2.0**62):
         raise OverflowError("a number per rank must stay below 2^62")
+
+
+def _greatest(value: Any) -> int:
+    """Return the greatest of all ranks' numbers, without signs."""
+    low, high = bounds_of(value) if isinstance(value, np.ndarray) else (int(value), int(value))
+    return max(-low, high)
 
 
 def _counted(value: Any) -> Any:

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Generator, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,16 @@ def cases_of(stage: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Let the garbage collector rest: nearly all that is made now stays till the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Spare the collector what stays till the end, which it would look at again and again, and let
     it look seldom: a recording makes many thousand objects that none refers to in a circle.
@@ -175,10 +186,10 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def authors_leave_no_trace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Take back what a test has imported from its folder: otherwise it stays for all tests."""
-    path, modules = list(sys.path), set(sys.modules)
+    path, last = list(sys.path), next(reversed(sys.modules))
     yield
     sys.path[:] = path
     folder = str(tmp_path_factory.getbasetemp())
-    for name in sys.modules.keys() - modules:
+    for name in list(takewhile(lambda name: name != last, reversed(sys.modules))):
         if str(getattr(sys.modules[name], "__file__", "")).startswith(folder):
             del sys.modules[name]

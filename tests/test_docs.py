@@ -1,6 +1,7 @@
 """Every code block of the documentation runs, or says why it does not.
 
-A page is run from top to bottom by a fresh interpreter in an empty folder:
+A page is run from top to bottom in an empty folder, by a copy of a process that has imported what
+pages need and has run nothing:
 
 - python: all blocks of a page share one namespace, as if a reader typed them in.
 - console: each "$ command" runs in bash and must exit 0, or N where it ends in "# exit N". The
@@ -16,21 +17,25 @@ A comment right above a block changes what is done with it: <!-- not run: reason
 pytest, ...) are compared with the project, not run.
 """
 
+import atexit
 import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
 import pytest
 from markdown_it import MarkdownIt
@@ -56,10 +61,13 @@ has them; all other calls of hccl-py do not pay for its imports each time.
 """
 
 WARM = (
-    *("hccl_py.cli.app", "hccl_py.communicator", "hccl_py.simulator", "hccl_py.verifier"),
-    *("hccl_executors", "hccl_platform", "rich.console"),
+    *(f"hccl_py.cli.{file.stem}" for file in sorted((ROOT / "hccl_py/cli").glob("[a-z]*.py"))),
+    *("hccl_py.communicator", "hccl_py.simulator", "hccl_py.verifier", "hccl_py.tuning"),
+    *("hccl_executors", "hccl_platform.emulated.session", "rich.table", "numpy.ma"),
+    *(f"hccl_interop.{name}" for name in ("importers", "checker_logs", "chakra", "cpp.export")),
+    *("hccl_interop.msccl", "hccl_interop.mscclpp"),
 )
-"""What nearly every command imports."""
+"""What commands import."""
 
 PLAIN_QUOTED = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")
 """What bash takes as it stands."""
@@ -224,26 +232,38 @@ COMMANDS: list[Connection] = []
 
 
 def start_commands() -> None:
-    """Fork a process that imports what nearly every command does, and forks once per command. It is
-    forked before anything of the page runs.
-    """
+    """Fork a process that forks once per command, before anything of the page runs."""
     ours, theirs = Pipe()
     if os.fork():
         theirs.close()
         COMMANDS.append(ours)
         return
     ours.close()
+    serve(theirs, call_hccl_py)
+
+
+def serve(asked: Connection, work: Callable[[list[str]], int]) -> NoReturn:
+    """Do some work for each question, in a copy of this process, until there are no more."""
     try:
-        for module in WARM:
-            import_module(module)
         while True:
-            theirs.send(run_copy(*theirs.recv()))
+            asked.send(run_copy(work, *asked.recv()))
     except EOFError:
         os._exit(0)
 
 
-def run_copy(arguments: list[str], folder: str, environment: dict[str, str]) -> tuple[int, str]:
-    """Run hccl-py in a child of this process; return exit status and output."""
+def call_hccl_py(arguments: list[str]) -> int:
+    """Run a command; what the page has installed is found first."""
+    outside = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:] = [path for path in (*outside, *sys.path) if path]
+    sys.argv = ["hccl-py", *arguments]
+    status: int = import_module("hccl_py.cli").main()
+    return status
+
+
+def run_copy(
+    work: Callable[[list[str]], int], words: list[str], folder: str, environment: dict[str, str]
+) -> tuple[int, str]:
+    """Do some work in a child of this process; return exit status and output."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
         child = os.fork()
         if child == 0:
@@ -255,10 +275,9 @@ def run_copy(arguments: list[str], folder: str, environment: dict[str, str]) -> 
                 os.chdir(folder)
                 os.environ.clear()
                 os.environ.update(environment)
-                outside = environment.get("PYTHONPATH", "").split(os.pathsep)
-                sys.path[:] = [path for path in (*outside, *sys.path) if path]
-                sys.argv = ["hccl-py", *arguments]
-                status = import_module("hccl_py.cli").main()
+                status = work(words)
+            except BaseException:
+                traceback.print_exc()
             finally:
                 sys.stdout.flush()
                 sys.stderr.flush()
@@ -370,33 +389,55 @@ SET_UP: dict[str, Callable[[str, list[str]], None]] = {
 # ---- the tests ----
 
 
-def run_apart(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a page in a fresh interpreter that finds hccl-py and no settings from outside."""
+@pytest.fixture(scope="module")
+def pages() -> Iterator[Connection]:
+    """A process that pages are copies of: it has imported what they need, and runs nothing."""
+    ours, theirs = Pipe()
+    command = [sys.executable, __file__, str(theirs.fileno())]
+    with subprocess.Popen(command, env=outside_of_pages(), pass_fds=[theirs.fileno()]), ours:
+        theirs.close()
+        yield ours
+
+
+def outside_of_pages() -> dict[str, str]:
+    """Surroundings in which a page finds hccl-py, and no settings from outside."""
     outside = ("HCCL", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS")
     environment = {name: text for name, text in os.environ.items() if not name.startswith(outside)}
     environment["PATH"] = sysconfig.get_path("scripts") + os.pathsep + environment["PATH"]
-    environment["PAGE_SITE"] = str(folder / ".site")
     environment |= {"COLUMNS": "100", "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "TERM": "dumb"}
     # A reader's pytest has few plugins; what is installed beside ours here takes long to import.
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     environment["PYTEST_PLUGINS"] = "hccl_py.testing.pytest_plugin"
     environment["CI"] = "true"  # hypothesis: the same examples always, however slow the machine
-    return subprocess.run(
-        [sys.executable, __file__, str(page)],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_PER_PAGE,
-        check=False,
-    )
+    return environment
+
+
+def run_apart(pages: Connection, page: Path, folder: Path) -> tuple[int, str]:
+    """Run a page in a process of its own; return exit status and output."""
+    environment = outside_of_pages() | {"PAGE_SITE": str(folder / ".site")}
+    pages.send(([str(page)], str(folder), environment))
+    status, output = pages.recv()
+    return status, output
+
+
+def run_page_alone(words: list[str]) -> int:
+    """Run a page as the main module of this process, which nothing else uses."""
+    signal.alarm(SECONDS_PER_PAGE)
+    page = Path(words[0])
+    if "$ hccl-py " in page.read_text("utf-8"):
+        start_commands()
+    sys.path[0] = ""
+    sys.modules["__main__"] = ModuleType("__main__")
+    run_page(page, vars(sys.modules["__main__"]))
+    atexit._run_exitfuncs()  # as where an interpreter ends
+    return 0
 
 
 @pytest.mark.pages
 @pytest.mark.parametrize("page", PAGES)
-def test_page(page: str, tmp_path: Path) -> None:
-    done = run_apart(ROOT / page, tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_page(page: str, pages: Connection, tmp_path: Path) -> None:
+    status, output = run_apart(pages, ROOT / page, tmp_path)
+    assert status == 0, output
 
 
 GOOD_PAGE = """
@@ -443,14 +484,14 @@ import nowhere
 """
 
 
-def test_good_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_good_page(pages: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HCCL_ALGO", "level0:NA")
     page = tmp_path / "page.md"
     page.write_text(GOOD_PAGE, "utf-8")
     folder = tmp_path / "empty"
     folder.mkdir()
-    done = run_apart(page, folder)
-    assert done.returncode == 0, done.stderr
+    status, output = run_apart(pages, page, folder)
+    assert status == 0, output
 
 
 def test_blocks_of_good_page() -> None:
@@ -497,10 +538,8 @@ def test_bad_page(text: str, message: str, tmp_path: Path, monkeypatch: pytest.M
         run_page(page, {})
 
 
-if __name__ == "__main__":  # run_apart lands here
-    if "$ hccl-py " in Path(sys.argv[1]).read_text("utf-8"):
-        start_commands()
-    sys.path[0] = ""
+if __name__ == "__main__":  # the process of the fixture `pages`
+    for module in WARM:
+        import_module(module)
     program = sys.modules["__main__"]  # keeps this module's globals alive
-    sys.modules["__main__"] = ModuleType("__main__")
-    run_page(Path(sys.argv[1]), vars(sys.modules["__main__"]))
+    serve(Connection(int(sys.argv[1])), run_page_alone)

@@ -23,6 +23,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+pytestmark = pytest.mark.xdist_group("layout")  # files are read once, by one worker
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE_ROOTS = {
     "platform": "hccl_platform",

@@ -72,8 +72,8 @@ class Calls:
 
     def _moved(self, program: Program, place: PlanNumbers, cells: Cells) -> list[Piece]:
         """Return the batches of a program under the numbers of the job."""
-        labels = [self.phases.number(label) for label in program.labels] + [self.phases.number("")]
-        lines = [self.lines.number(line) for line in program.lines] + [-1]
+        labels = [self.phases[label] for label in program.labels] + [self.phases[""]]
+        lines = [self.lines[line] for line in program.lines] + [-1]
         cell, end = _cells(Cells.of(program), place, cells), Shift(place.first_end)
         peer = Mapping(lambda ranks: place.members[ranks])
         shifts = [*map(Shift, place.shifts), Shift(0)]

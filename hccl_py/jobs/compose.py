@@ -47,7 +47,7 @@ def composed(topology: Topology, streams: tuple[str, ...], steps: Sequence[Step]
         declared=layout.declared,
         batches=batches,
         labels=tuple(composer.labels.texts),
-        lines=tuple(composer.calls.lines.numbers),
+        lines=tuple(composer.calls.lines),
         rounds=max((plan.program.rounds for plan in plans), default=1),
         stream_names=streams,
         calls_run=tuple(composer.labels.calls),
@@ -114,7 +114,7 @@ class _Composer:
             yield self._wait(self._events.waits[number], "event", step.line)
 
     def _compute(self, step: Compute) -> Iterator[tuple[IntArray, Piece]]:
-        label, line = self.labels.plain(step.label), self.calls.lines.number(step.line)
+        label, line = self.labels.plain(step.label), self.calls.lines[step.line]
         us: Any = step.duration_us  # PerRank of floats: a duration is read, never calculated with
         duration = float(us[0]) if (us == us[0]).all() else PerRank(us, bounds=(0, 0))
         kernel = Instruction(TaskKind.COMPUTE, step.stream, label, line, duration_us=duration)
@@ -129,7 +129,7 @@ class _Composer:
         return of.ranks, self._notify(TaskKind.NOTIFY_WAIT, of.stream, of, label, line)
 
     def _notify(self, kind: TaskKind, stream: int, at: Crossing, label: str, line: str) -> Piece:
-        number = self.calls.lines.number(line) if line else -1
+        number = self.calls.lines[line] if line else -1
         cell = self._cells.local(at.slot, at.ranks)
         task = Instruction(kind, stream, self.labels.plain(label), number, cell=cell)
         return Piece(at.ranks, (task,))
@@ -173,7 +173,7 @@ class Labels:
     def of_call(self, call: CallOn, pieces: list[Piece], phases: Texts[str]) -> list[Piece]:
         """Return pieces, whose labels are numbers of phases, under labels of a new call."""
         self.calls.append(call)
-        names, known = list(phases.numbers), dict[int, int]()
+        names, known = list(phases), dict[int, int]()
         for piece in pieces:
             for phase in {instruction.label for instruction in piece.instructions} - known.keys():
                 text = f"{call.label}: {names[phase]}" if names[phase] else call.label

@@ -232,4 +232,4 @@ def _line() -> str:
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_HERE) and frame.f_back is not None:
         frame = frame.f_back
-    return format_line((frame.f_code, frame.f_lineno))
+    return format_line((frame.f_code.co_filename, frame.f_lineno))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -232,5 +233,6 @@ def check_reduction(op: OpParam, topology: Topology) -> None:
         )
 
 
+@cache
 def _format(types: frozenset[DataType]) -> str:
     return ", ".join(t.value for t in DataType if t in types)

@@ -61,7 +61,7 @@ class AuthorMessage(NamedTuple):
 def author_message(error: BaseException) -> AuthorMessage:
     """Return an exception of an author's code in words."""
     place = _author_frame(error)
-    line = format_line((place.frame.f_code, place.number))
+    line = format_line((place.frame.f_code.co_filename, place.number))
     return AuthorMessage(_format(error), line, _hint(error, place))
 
 
@@ -80,7 +80,7 @@ def ranks_of(ids: IntArray) -> tuple[int, ...]:
 def definition_line(function: Callable[..., object]) -> str:
     """Return the first line of an author's method; empty where it is no Python function."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return "" if code is None else format_line((code, code.co_firstlineno))
+    return "" if code is None else format_line((code.co_filename, code.co_firstlineno))
 
 
 class _AuthorFrame(NamedTuple):

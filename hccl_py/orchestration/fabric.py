@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -70,13 +70,11 @@ class Fabric:
     ) -> IntArray:
         """Return each rank's transport end towards its peer; refuse where none was requested."""
         keys = _key(self.topology.size, PLANES.index(plane), ranks, peers)
-        at = np.searchsorted(self._keys, keys)
-        if not len(self._keys):
-            missing = np.ones(np.shape(keys), bool)
-        else:
-            missing = self._keys[np.minimum(at, len(self._keys) - 1)] != keys
-        if np.any(missing):
-            lane = int(np.argmax(np.atleast_1d(missing)))
+        at: IntArray = np.searchsorted(self._keys, keys)
+        found = self._keys.take(at, mode="clip") if len(self._keys) else -1
+        missing = np.asarray(found != keys)
+        if missing.any():
+            lane = int(np.argmax(missing))
             key = int(np.atleast_1d(keys)[lane]) % self.topology.size**2
             hint = "Request it in resources() with a PlaneRequest whose pattern reaches the peer."
             rank, peer = divmod(key, self.topology.size)
@@ -85,7 +83,7 @@ class Fabric:
                 "No rank has one to itself: copies are local." if rank == peer else hint,
                 finding="UNDECLARED_CHANNEL",
             )
-        return np.asarray(at, np.int64)
+        return at
 
     def request_of(self, rank: int) -> ResourceRequest:
         """Return a rank's request."""
@@ -233,10 +231,8 @@ def _transports(topology: Topology, keys: IntArray, wanted: npt.NDArray[np.int16
     return Transports(PLANES, rank, peer, plane, kind, far, exports, wanted[:, 2].copy())
 
 
-def _key(n: int, plane: npt.ArrayLike, ranks: npt.ArrayLike, peers: npt.ArrayLike) -> IntArray:
-    return (np.asarray(plane, np.int64) * n + np.asarray(ranks, np.int64)) * n + np.asarray(
-        peers, np.int64
-    )
+def _key(n: int, plane: Any, ranks: Any, peers: Any) -> Any:
+    return (plane * n + ranks) * n + peers
 
 
 def _memories(plane: PlaneRequest, mode: Mode) -> tuple[Buffer, Buffer]:

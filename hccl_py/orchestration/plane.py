@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -83,12 +84,12 @@ class Plane(PlaneView):
             self._links[key] = (self._link(index), index)
         return self._links[key][0]
 
-    @property
+    @cached_property
     def right(self) -> Link:
         """The link to the next member."""
         return self[(self.id + 1) % self.size]
 
-    @property
+    @cached_property
     def left(self) -> Link:
         """The link to the previous member."""
         return self[(self.id - 1) % self.size]

@@ -49,14 +49,14 @@ class Requested(Sequence[T]):
     @overload
     def __getitem__(self, index: slice) -> tuple[T, ...]: ...
     def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
-        count = len(self._things)
-        if not isinstance(index, slice) and not -count <= int(index) < count:
+        try:
+            return self._things[index]
+        except IndexError:
             raise orchestration_error(
-                f"There is no {self._what} {int(index)}: {count} were requested",
+                f"There is no {self._what} {index}: {len(self._things)} were requested",
                 "Ask for more in resources().",
                 finding=self._finding,
-            )
-        return self._things[index]
+            ) from None
 
     def __iter__(self) -> Iterator[T]:
         return iter(self._things)

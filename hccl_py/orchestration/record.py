@@ -290,8 +290,8 @@ def _program(
         local_notifies=fabric.local_notifies,
         declared=declared,
         batches=batches,
-        labels=tuple(labels.numbers),
-        lines=tuple(format_line(line) for line in lines.numbers),
+        labels=tuple(labels),
+        lines=tuple(format_line(line) for line in lines),
         rounds=rounds,
         splits=tuple(splits) if len(batches) > MANY_BATCHES else (),
     )

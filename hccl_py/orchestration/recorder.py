@@ -17,6 +17,9 @@ recording, so that a loop without an end is found soon.
 FAR_TOO_MANY = 4
 """By how many times rounds like the first one exceed MOST_TASKS where no other is recorded."""
 
+_INSIDE = 3
+"""Calls inside of an author's: of a stream or link, a recorder and `author_line`."""
+
 TASKS_PER_S = 100_000
 """Tasks that are recorded in a second, about."""
 
@@ -51,7 +54,7 @@ class Recorder:
                 kind,
                 stream,
                 self.label,
-                self.lines.number(author_line()),
+                self.lines[author_line(_INSIDE)],
                 self.round,
                 cell,
                 end,
@@ -77,7 +80,7 @@ class Recorder:
                 kind,
                 stream,
                 self.label,
-                self.lines.number(author_line()),
+                self.lines[author_line(_INSIDE)],
                 self.round,
                 -1,
                 end,

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from hccl_py.enums import Buffer
 from hccl_py.orchestration.runs import order_table, runs_of
-from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, values_of
+from hccl_py.values import IntArray, OutOfBoundsError, PerRank, RankInt, bounds_of, values_of
 
 if TYPE_CHECKING:
     from hccl_py.orchestration.transport import TransportEnd
@@ -133,8 +133,8 @@ class Chunks:
         # Where all ranks share a row: one array each, by which formulas over them are known.
         self._only = (self.offsets[0], self.sizes[0]) if isinstance(row, int) else None
         self._formulas: _RowFormulas | None = None
-        flat = self.sizes.reshape(-1)
-        self.same_size = int(flat[0]) if flat.size and (flat == flat[0]).all() else None
+        low, high = bounds_of(self.sizes.reshape(-1)) if self.sizes.size else (0, 1)
+        self.same_size = low if low == high else None
 
     def __len__(self) -> int:
         return int(self.offsets.shape[1])
@@ -295,9 +295,10 @@ def pieces(memory: Region | Chunks | Sequence[Region]) -> list[Region]:
     """Return the regions of anything that a copy takes."""
     if isinstance(memory, Region):
         return [memory]
-    found: object = list(memory) if isinstance(memory, Iterable) else None
-    if not isinstance(found, list) or not all(isinstance(piece, Region) for piece in found):
-        raise TypeError(f"memory is a Region, Chunks or a list of Regions, not {memory!r}")
+    found = list(memory) if isinstance(memory, Iterable) else [None]
+    for piece in found:
+        if not isinstance(piece, Region):
+            raise TypeError(f"memory is a Region, Chunks or a list of Regions, not {memory!r}")
     return found
 
 

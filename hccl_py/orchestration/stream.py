@@ -41,7 +41,7 @@ class Phase:
     def __enter__(self) -> None:
         self._recorder.not_entered.remove(self._name)
         self._outer = self._recorder.label
-        self._recorder.label = self._recorder.labels.number(self._name)
+        self._recorder.label = self._recorder.labels[self._name]
 
     def __exit__(self, *raised: object) -> None:
         self._recorder.label = self._outer

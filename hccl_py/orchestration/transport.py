@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -41,10 +42,18 @@ class TransportEnd:
         self.peer: RankInt = PerRank.of(transports.peer[ends])
         self.end = PerRank.of(ends)
         self.rdma = PerBool.of(is_rdma)
-        self._exports = _common(transports.exports[far])
+        self._exported = transports.exports, far
         self._near = _NotifyCells(PerRank.of(ends * transports.stride))
         self._far = _NotifyCells(PerRank.of(far * transports.stride))
-        self._has_sdma = not bool(np.all(is_rdma))
+        self._has_sdma = self.rdma is not True
+
+    @cached_property
+    def _exports(self) -> frozenset[int]:
+        """The memories that all peers export."""
+        exports, far = self._exported
+        rows = exports[far].reshape(-1, exports.shape[-1])
+        rows = rows[:1] if (rows == rows[0]).all() else np.unique(rows, axis=0)
+        return frozenset.intersection(*(frozenset(row) for row in rows.tolist()))
 
     @overload
     def remote(self, memory: Region) -> Region: ...
@@ -112,9 +121,12 @@ class Link(TransportEnd):
         super().__init__(rank.recorder, fabric.transports, ends)
         self.rank = rank
         self.peer = peer
-        self._extra = int(np.min(fabric.extra[ends]))
-        self._has_barrier = bool(np.all(fabric.has_barrier[ends]))
+        self._ends = ends
         self._plane = plane
+
+    @cached_property
+    def _extra(self) -> int:
+        return int(np.min(self.rank.fabric.extra[self._ends]))
 
     @property
     def inline_reduce(self) -> bool:
@@ -202,7 +214,7 @@ class Link(TransportEnd):
 
     def _barrier_index(self, stream: Stream) -> int:
         """Return the place of the barrier's notify, behind the extra ones."""
-        if not self._has_barrier:
+        if not np.all(self.rank.fabric.has_barrier[self._ends]):
             self._check_stream(stream)
             raise orchestration_error(
                 f"A link of plane {self._plane} has no notify for barriers",
@@ -234,10 +246,3 @@ class _NotifyCells(dict[int, RankInt]):
         found: RankInt = self._first + index
         self[index] = found
         return found
-
-
-def _common(exports: np.ndarray[tuple[int, ...], np.dtype[np.int8]]) -> frozenset[int]:
-    """Return the memories that all peers export."""
-    rows = exports.reshape(-1, exports.shape[-1])
-    rows = rows[:1] if (rows == rows[0]).all() else np.unique(rows, axis=0)
-    return frozenset.intersection(*(frozenset(row) for row in rows.tolist()))

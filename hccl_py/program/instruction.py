@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from hccl_py.enums import TaskKind
 from hccl_py.values import IntArray, PerRank, RankInt
@@ -53,15 +53,11 @@ class Instruction(NamedTuple):
     joined: int = 0
 
 
-class Texts(Generic[T]):
-    """Labels or source lines, numbered in the order of their first use."""
+class Texts(dict[T, int]):
+    """Labels or source lines with their numbers, in the order of their first use."""
 
-    def __init__(self) -> None:
-        self.numbers: dict[T, int] = {}
-
-    def number(self, text: T) -> int:
-        """Return the number of a label or line."""
-        return self.numbers.setdefault(text, len(self.numbers))
+    def __missing__(self, text: T) -> int:
+        return self.setdefault(text, len(self))
 
 
 class Batch(NamedTuple):

@@ -178,9 +178,8 @@ class LocalNotifies:
         """
         most = int(sub_streams.max(initial=0))
         counts = np.zeros((len(sub_streams), most + 1), np.int64)
-        requests = np.stack([sub_streams, notifies], axis=1)
-        for subs, wanted in np.unique(requests, axis=0).tolist():
-            mine = (requests == (subs, wanted)).all(axis=1)
+        for subs, wanted in set(zip(sub_streams.tolist(), notifies.tolist(), strict=True)):
+            mine = (sub_streams == subs) & (notifies == wanted)
             for slot in self.requested(subs, wanted, most):
                 stream, index = self.slots[slot]
                 counts[mine, stream] = np.maximum(counts[mine, stream], index + 1)

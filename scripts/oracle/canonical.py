@@ -52,7 +52,8 @@ _BUFFERS = {
     "CCL_IN": "INPUT_CCL",
     "CCL_OUT": "OUTPUT_CCL",
 }
-_KINDS = {
+_NOTIFYING: dict[int, str] = {TaskKind.NOTIFY_POST: "post", TaskKind.NOTIFY_WAIT: "wait"}
+_KINDS: dict[int, str] = {
     TaskKind.COPY: "local_copy",
     TaskKind.REDUCE: "local_reduce",
     TaskKind.READ: "read",
@@ -157,49 +158,65 @@ def _words(reduction: Sequence[str]) -> str:
 def run_of_program(program: Program) -> Run:
     """Return the run of a recorded program."""
     tasks, transports = program.tasks, program.transports
-    slots, number = program.local_notifies.slots, transports.cells
+    slots, number, stride = program.local_notifies.slots, transports.cells, transports.stride
     links = [LinkKind(kind).name for kind in transports.kind.tolist()]
     on_channels = "CCL" in program.buffers
     turns = turns_of(transports.plane * 0, transports.rank, transports.peer).tolist()
-    buffers = [_BUFFERS.get(name, name) for name in program.buffers]
-    if program.op.name == "broadcast":
-        buffers = [buffer if buffer != "OUTPUT" else "INPUT" for buffer in buffers]
-    table = tasks.table
-    shared = zip(
-        *(getattr(table, name).tolist() for name in ("kind", "src_buffer", "dst_buffer")),
-        *(getattr(table, name).tolist() for name in ("dtype", "reduce", "stream")),
-        strict=True,
-    )
-    instructions = list(shared)
+    own = [str(slot) for slot in slots]
+    common = [transports.name_of(index) for index in range(stride)]
+    instructions = _instructions(program)
     names = ("instruction", "cell", "end", "peer", "size", "src_offset", "dst_offset")
     columns = list(zip(*(getattr(tasks, name).tolist() for name in names), strict=True))
-    signals = {int(TaskKind.NOTIFY_POST): "post", int(TaskKind.NOTIFY_WAIT): "wait"}
-    words = {int(kind): word for kind, word in _KINDS.items()}
     run = []
     for rank in range(program.ranks):
         streams: list[Stream] = [[] for _ in range(program.streams)]
         for row in columns[tasks.first[rank] : tasks.first[rank + 1]]:
-            kind, source, target, dtype, reduce, stream = instructions[row[0]]
-            _, cell, end, peer, size, begins, to = row
-            link = links[end] if end >= 0 else ""
-            if kind in signals:
-                word = signals[kind]
-                if cell < number:
-                    name = transports.name_of(cell % transports.stride)
-                    if on_channels:
-                        name = channel_notify(turns[end], cell % transports.stride)
-                    event = Event(word, peer, link, name)
+            which, cell, end, peer, size, begins, to = row
+            word, stream, source, target, how, is_local = instructions[which]
+            if not source:
+                if cell >= number:
+                    event = Event(f"local_{word}", None, "", own[(cell - number) % len(own)])
                 else:
-                    event = Event(f"local_{word}", notify=str(slots[(cell - number) % len(slots)]))
+                    index = cell % stride
+                    name = channel_notify(turns[end], index) if on_channels else common[index]
+                    event = Event(word, peer, links[end], name)
             else:
-                ends = (buffers[source], begins), (buffers[target], to)
-                word = words[kind]
-                how = _reduction(dtype, reduce) if "reduce" in word else ""
-                other = None if word.startswith("local") else peer
-                event = Event(word, other, link, "", size, *ends, how)
+                link, other = links[end] if end >= 0 else "", None if is_local else peer
+                event = Event(word, other, link, "", size, (source, begins), (target, to), how)
             streams[stream].append(event)
         run.append(_finished(streams))
     return run
+
+
+class _Shared(NamedTuple):
+    """What all ranks of an instruction share; posts and waits have no buffers."""
+
+    word: str
+    stream: int
+    source: str = ""
+    target: str = ""
+    reduction: str = ""
+    is_local: bool = False
+
+
+def _instructions(program: Program) -> list[_Shared]:
+    """Return the words of a program's instructions."""
+    table = program.tasks.table
+    buffers = [_BUFFERS.get(name, name) for name in program.buffers]
+    if program.op.name == "broadcast":
+        buffers = [buffer if buffer != "OUTPUT" else "INPUT" for buffer in buffers]
+    names = ("kind", "stream", "src_buffer", "dst_buffer", "dtype", "reduce")
+    found = []
+    for row in zip(*(getattr(table, name).tolist() for name in names), strict=True):
+        kind, stream, source, target, dtype, reduce = row
+        if kind in _NOTIFYING:
+            found.append(_Shared(_NOTIFYING[kind], stream))
+            continue
+        word = _KINDS[kind]
+        how = _reduction(dtype, reduce) if "reduce" in word else ""
+        ends = buffers[source], buffers[target]
+        found.append(_Shared(word, stream, *ends, how, word.startswith("local")))
+    return found
 
 
 _DTYPES = {"bf16": "bfp16"}
@@ -215,8 +232,7 @@ def _reduction(dtype: int, reduce: int) -> str:
 
 def _finished(streams: list[Stream]) -> list[Stream]:
     """Leave out what moves nothing, and name the notifies between streams."""
-    kept = [[e for e in events if _does(e)] for events in streams]
-    kept = _named(kept)
+    kept = _named([[e for e in events if _does(e)] for events in streams])
     while kept and not kept[-1]:
         kept.pop()
     return kept
@@ -224,8 +240,9 @@ def _finished(streams: list[Stream]) -> list[Stream]:
 
 def _does(event: Event) -> bool:
     """Return whether a task does anything: memory copied to itself is where an op has one."""
-    onto_itself = event.kind == "local_copy" and event.source == event.target
-    return bool(event.size or event.notify or ":" in event.kind) and not onto_itself
+    if not event.size:
+        return bool(event.notify) or ":" in event.kind
+    return event.kind != "local_copy" or event.source != event.target
 
 
 def _named(streams: list[Stream]) -> list[Stream]:
@@ -239,18 +256,14 @@ def _named(streams: list[Stream]) -> list[Stream]:
                 ends = users.setdefault(event.notify, {"local_post": [], "local_wait": []})
                 if number not in ends[event.kind]:
                     ends[event.kind].append(number)
-    names, count = {}, Counter[str]()
+    named, count = {}, Counter[str]()
     for notify, ends in users.items():
-        name = ">".join(",".join(map(str, ends[kind])) for kind in ("local_post", "local_wait"))
-        names[notify] = name + (f".{count[name]}" if count[name] else "")
+        name = ">".join(",".join(map(str, ends[kind])) for kind in ends)
+        turn = f".{count[name]}" if count[name] else ""
+        for kind in ends:
+            named[kind, notify] = Event(kind, notify=name + turn)
         count[name] += 1
-    return [
-        [
-            e._replace(notify=names[e.notify]) if e.kind.startswith("local_") and e.notify else e
-            for e in events
-        ]
-        for events in streams
-    ]
+    return [[named.get((e.kind, e.notify), e) for e in events] for events in streams]
 
 
 # ---- how closely two runs are compared ----
@@ -293,8 +306,16 @@ _AS_WRITTEN = "Event(" + ", ".join(f"{name}=%r" for name in Event._fields) + ")"
 """An event's text in golden runs: its repr, which costs a call of Python for each event."""
 
 
+class _Texts(dict[Event, str]):
+    """The texts of events, each written once: most posts and waits come again."""
+
+    def __missing__(self, event: Event) -> str:
+        return self.setdefault(event, _AS_WRITTEN % event)
+
+
 def digest(events: Iterable[Event]) -> str:
     """Return four characters for the events of a stream, none for no events."""
-    text = "\n".join(map(_AS_WRITTEN.__mod__, events))
+    texts = _Texts()
+    text = "\n".join(texts[event] for event in events)
     found = hashlib.sha256(text.encode()).digest()[:3]
     return base64.b64encode(found, b"-_").decode() if text else ""

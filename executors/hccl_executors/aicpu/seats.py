@@ -247,10 +247,11 @@ def cut(region: Region, sizes: Sequence[int]) -> Chunks:
 
 def _laid(region: Region, starts: IntArray, sizes: IntArray) -> Chunks:
     """Return chunks from a region's beginning, which may be another one for every rank."""
-    begins, row = np.unique(np.atleast_1d(values_of(region.offset)), return_inverse=True)
+    if isinstance(region.offset, int):
+        return Chunks(region.buffer, (region.offset + starts)[None], sizes[None])
+    begins, row = np.unique(values_of(region.offset), return_inverse=True)
     each = np.broadcast_to(sizes, (len(begins), len(sizes)))
-    rows = PerRank.of(row.reshape(-1).astype(np.int64))
-    return Chunks(region.buffer, begins[:, None] + starts, each, rows)
+    return Chunks(region.buffer, begins[:, None] + starts, each, PerRank.of(row.astype(np.int64)))
 
 
 def taken(blocks: Chunks, places: Callable[[int], list[int]], row: RankInt) -> Chunks:

@@ -62,8 +62,8 @@ class AllReduceMeshOpbaseMidCountDeterministicExecutor(BaseExecutor):
         """Reduce-scatter inside, all-reduce between, all-gather inside, copy to the output."""
         inside, work = rank.level0, rank.ccl_in.head(rank.user_in.size)
         inputs, chunks = rank.user_in.split(inside.size), work.split(inside.size)
-        sizes = tuple(inputs.sizes[0].tolist())
-        slots = Slots(rank.ccl_in, sizes[0], int(inside.size), sizes, rank.ccl_out)
+        sizes = inputs.sizes[0]
+        slots = Slots(rank.ccl_in, int(sizes[0]), int(inside.size), sizes, rank.ccl_out)
         reduce_scatter_by_rank(rank, inside, lambda peer: inputs[peer], slots, in_turns=False)
         between = LEVELS["all_reduce"][op.level1].in_parts()
         between.run(rank.main, rank.level12, chunks[inside.id])

@@ -68,7 +68,7 @@ class AllReduceInRankOrder(BaseExecutor):
             half = ranks * stride
             memory, spare = rank.scratch[:half], rank.scratch[half : 2 * half]
         inputs, chunks = rank.user_in.split(ranks), memory.head(total).split(ranks)
-        slots = Slots(memory, stride, n, tuple(inputs.sizes[0].tolist()), spare)
+        slots = Slots(memory, stride, n, inputs.sizes[0], spare)
         reduce_scatter_by_rank(
             rank, near, lambda index: inputs[index], slots, in_turns=self.in_pods
         )

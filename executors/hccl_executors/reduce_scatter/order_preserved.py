@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from hccl_executors.rank_order import is_alone, outer, requested, suits_in_teams, team
 from hccl_executors.sources import april, like_april, newest
 from hccl_executors.templates.by_rank import Slots, combine, reduce_scatter_by_rank
@@ -60,7 +62,7 @@ class ReduceScatterInRankOrder(BaseExecutor):
         if op.mode is Mode.GRAPH:
             memory, spare = rank.scratch.head(size * rank.size), rank.scratch[size * rank.size :]
         alone = is_alone(rank, self.in_pods)
-        slots = Slots(memory, size, n, (size,) * rank.size, spare if alone else None)
+        slots = Slots(memory, size, n, np.full(rank.size, size), spare if alone else None)
         reduce_scatter_by_rank(
             rank, near, lambda index: rank.user_in[index], slots, in_turns=self.in_pods
         )

@@ -30,11 +30,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from hccl_py.orchestration import Link, Plane, Region, Stream
 from hccl_py.plugins.executor import AnyRank
-from hccl_py.values import PerRank, RankInt, values_of
+from hccl_py.values import IntArray, PerRank, RankInt, values_of
 
 AT_ONCE = 8
 """Members that a rank writes to at the same time in a superpod, itself among them."""
@@ -55,7 +53,7 @@ class Slots(NamedTuple):
     memory: Region
     stride: int
     n: int
-    sizes: tuple[int, ...]
+    sizes: IntArray
     spare: Region | None = None
 
     @property
@@ -64,7 +62,7 @@ class Slots(NamedTuple):
 
     def size(self, rank: RankInt, group: RankInt) -> RankInt:
         """Return the bytes of the chunk for a rank of a group."""
-        return PerRank.of(np.array(self.sizes)[values_of(group * self.n + rank)])
+        return PerRank.of(self.sizes[values_of(group * self.n + rank)])
 
     def collected(self, owner: RankInt, member: RankInt, group: RankInt) -> Region:
         """Return the place of a member's chunk for `owner` of a group, at member `owner` of this

@@ -46,7 +46,7 @@ class ChannelRank(OnPlanes[PlaneView], CallRank[In, Out]):
         self.buffer = Region(ChannelBuffer.CCL, 0, ccl_bytes)
         self._ids, self._fabric, self._recorder = ids, fabric, recorder
         self._request = fabric.request_of(int(ids[0]))
-        self._made: dict[bytes, Channel] = {}
+        self._made: dict[object, Channel] = {}
 
     @cached_property
     def threads(self) -> Requested[Thread]:
@@ -78,8 +78,12 @@ class ChannelRank(OnPlanes[PlaneView], CallRank[In, Out]):
         """
         if layer not in (None, 0, 1):
             raise orchestration_error(f"There is no layer {layer}", "Layers are 0 and 1.")
-        peers = np.broadcast_to(np.asarray(values_of(peer), np.int64), self._ids.shape)
-        return self._channel(self._fabric.ends_to(self._ids, peers, layer, number))
+        peers: IntArray = np.asarray(values_of(peer), np.int64)
+        key = peers.tobytes(), layer, number
+        if key not in self._made:
+            whole = np.broadcast_to(peers, self._ids.shape)
+            self._made[key] = self._channel(self._fabric.ends_to(self._ids, whole, layer, number))
+        return self._made[key]
 
     def _channel(self, ends: IntArray) -> Channel:
         key = ends.tobytes()

@@ -165,8 +165,8 @@ class ProgramBuilder:
             self._link_columns(),
             self._request_columns(),
             self._task_columns(),
-            tuple(self._texts.labels.numbers),
-            tuple(self._texts.lines.numbers),
+            tuple(self._texts.labels),
+            tuple(self._texts.lines),
         )
         return replace(program, executor=self._executor)
 

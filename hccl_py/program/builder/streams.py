@@ -60,8 +60,8 @@ class NoteTexts:
         """Return label, line and round of a note; ParameterError for a round out of range."""
         if note not in self._known:
             check_range("a round", note.round, 0, MAX_ROUND)
-            label = self.labels.number(note.label) if note.label else -1
-            line = self.lines.number(note.source) if note.source else -1
+            label = self.labels[note.label] if note.label else -1
+            line = self.lines[note.source] if note.source else -1
             self._known[note] = label, line, note.round
         return self._known[note]
 

@@ -41,12 +41,14 @@ def first_of_each(rows: IntArray, key: IntArray) -> IntArray:
 
 def _picked(subject: Subject, rows: IntArray, shown: int) -> list[tuple[int, IntArray]]:
     """Return (row, the others that it counts), in the order of rows."""
+    if not len(rows):
+        return []
     tasks = subject.tasks
     line = tasks.table.line[tasks.instruction[rows]]
     order = np.argsort(line, kind="stable")
     _, first = np.unique(line[order], return_index=True)
     picked: list[tuple[int, IntArray]] = []
-    for alike in np.split(rows[order], first[1 : LINES + 1])[:LINES] if len(rows) else ():
+    for alike in np.split(rows[order], first[1 : LINES + 1])[:LINES]:
         picked += [(row, alike[:0]) for row in alike[: shown - 1].tolist()]
         picked += [(row, alike[shown:]) for row in alike[shown - 1 : shown].tolist()]
     if len(first) > LINES:

@@ -7,7 +7,7 @@ Nothing here is judged without a product.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -32,41 +32,42 @@ def find_hardware(subject: Subject) -> Iterator[Finding]:
     product = subject.options.product
     if product is None:
         return
-    rows = rows_where(subject, _too_large(subject, product))
+    denied = _denied(subject, product)
+    rows = rows_where(subject, _too_large(subject, product, denied))
     yield from findings_at(subject, rows, partial(_large, subject, product))
-    rows = rows_where(subject, _unsupported(subject, product))
+    rows = rows_where(subject, _unsupported(subject, denied))
     yield from findings_at(subject, rows, partial(_inline, subject, product))
     yield from _exceeded(subject, product)
     rows = rows_where(subject, partial(_are_unaligned, product))
     yield from findings_at(subject, rows, partial(_unaligned, subject, product), shown=1)
 
 
-def _too_large(subject: Subject, product: Product) -> Callable[[MoveColumns], Mask]:
+def _too_large(subject: Subject, product: Product, denied: Mask) -> Callable[[MoveColumns], Mask]:
     table = subject.tasks.table
     limit = np.full(len(table.kind), product.sdma_bytes)
     limit[np.isin(table.kind, RDMA_WRITES)] = product.rdma_bytes
     # A reduction that hardware cannot do inline is a kernel: no DMA task, no limit.
-    limit[(table.kind == TaskKind.REDUCE) & _denied(subject, product)] = _NO_LIMIT
+    limit[(table.kind == TaskKind.REDUCE) & denied] = _NO_LIMIT
     return lambda moves: np.greater(moves.src.size, limit[moves.instruction])
 
 
-def _unsupported(subject: Subject, product: Product) -> Callable[[MoveColumns], Mask]:
-    wrong = np.isin(subject.tasks.table.kind, _INLINE) & _denied(subject, product)
+def _unsupported(subject: Subject, denied: Mask) -> Callable[[MoveColumns], Mask]:
+    wrong = np.isin(subject.tasks.table.kind, _INLINE) & denied
     return lambda moves: wrong[moves.instruction] & moves.moves_bytes
 
 
 def _denied(subject: Subject, product: Product) -> Mask:
     """Mark the instructions whose data type the hardware cannot reduce with their op."""
     table = subject.tasks.table
-    rdma = np.isin(table.kind, RDMA_WRITES)
-    cases, at = np.unique(np.stack([table.dtype, table.reduce, rdma]), axis=1, return_inverse=True)
-    denied = [
-        dtype < 0
-        or reduce < 0
-        or (DataType.from_number(dtype), ReduceOp(reduce)) not in _inline_of(product, bool(over))
-        for dtype, reduce, over in cases.T.tolist()
-    ]
-    return np.array(denied, bool)[at.reshape(-1)]
+
+    @cache
+    def is_denied(dtype: int, reduce: int, over: bool) -> bool:
+        if dtype < 0 or reduce < 0:
+            return True
+        return (DataType.from_number(dtype), ReduceOp(reduce)) not in _inline_of(product, over)
+
+    columns = table.dtype, table.reduce, np.isin(table.kind, RDMA_WRITES)
+    return np.array([*map(is_denied, *(column.tolist() for column in columns))], bool)
 
 
 def _inline_of(product: Product, rdma: bool) -> frozenset[tuple[DataType, ReduceOp]]:

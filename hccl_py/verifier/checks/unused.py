@@ -44,6 +44,8 @@ def find_unused(subject: Subject) -> Iterator[Finding]:
 
 def _hints(subject: Subject, spare: Spare) -> Iterator[Finding]:
     ranks = np.flatnonzero(spare.used < spare.requested)
+    if not len(ranks):
+        return
     pairs = np.stack([spare.requested[ranks], spare.used[ranks]])
     groups, at = np.unique(pairs, axis=1, return_inverse=True)
 

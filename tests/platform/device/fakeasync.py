@@ -159,6 +159,11 @@ class Wait:
 class _On(TorchDispatchMode):  # type: ignore[misc]
     """What writes in the block goes to a stream, which is the current one of its device."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled here: torch needs not import its compiler to leave it out."""
+        return False
+
     def __init__(self, module: FakeModule, stream: FakeStream) -> None:
         super().__init__()
         self._module, self._stream = module, stream
