@@ -49,7 +49,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("long", settings.get_profile("ci"), derandomize=False, max_examples=50)
+settings.register_profile("long", settings.get_profile("ci"), derandomize=False, max_examples=100)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 collect_ignore = ["authors_package"]  # an author's project: test_plugin_package.py runs its tests
