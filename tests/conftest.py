@@ -41,7 +41,7 @@ if ignored and threading.current_thread() is threading.main_thread():
 logging.getLogger("hccl_py.program.kernels").setLevel(logging.WARNING)
 
 # "ci" finds the same examples in every run and never fails because a machine is slow.
-# "any" takes other examples under every seed (scripts/check --all), and "long" takes many of them.
+# "long" takes more of them, other ones under every seed (scripts/check --all).
 settings.register_profile(
     "ci",
     deadline=None,
@@ -50,8 +50,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("any", settings.get_profile("ci"), derandomize=False)
-settings.register_profile("long", settings.get_profile("ci"), derandomize=False, max_examples=1000)
+settings.register_profile("long", settings.get_profile("ci"), derandomize=False, max_examples=100)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 collect_ignore = ["authors_package"]  # an author's project: test_plugin_package.py runs its tests
@@ -81,6 +80,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     """Start a worker more than there are processors: tests of processes wait a lot."""
     return (yield) + 1
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Call a test marked `seeds` with so many seeds, other ones under every `--hypothesis-seed`."""
+    marker = metafunc.definition.get_closest_marker("seeds")
+    if marker is not None:
+        (number,) = marker.args
+        first = number * int(metafunc.config.getoption("hypothesis_seed") or 0)
+        metafunc.parametrize("seed", range(first, first + number))
 
 
 def shares_kernels(config: pytest.Config) -> bool:

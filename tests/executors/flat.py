@@ -48,7 +48,9 @@ MANY_SIZES = (*range(1, 18), 31, 32, 33)
 MANY = 10
 """Ranks that are not recorded one by one."""
 ALL_ROOTS = 9
-"""Ranks up to which a thorough check tries every root."""
+"""Ranks up to which a check with a seed tries every root."""
+PARTS = 5
+"""Parts of all calls, of which a check with a seed takes one for every size and root."""
 
 REDUCES = (
     ("fp32", ReduceOp.SUM),
@@ -237,21 +239,24 @@ def check_template(
     sizes: Sequence[int] = SIZES,
     reduces: Sequence[tuple[str, ReduceOp]] = REDUCES,
     lands: bool = False,
-    thorough: bool = False,
+    seed: int | None = None,
 ) -> None:
     """Run a template on several sizes, roots, kinds of links, data types and amounts: even ones,
     uneven ones with slots that lie apart, and so few elements that most chunks are empty.
 
-    Not thorough, every size and root gets one of them in turn. The links may be named by a function
+    Every size and root gets one of them in turn, and with a seed a fifth of them, another one
+    under another seed; then small sizes have every root. The links may be named by a function
     of the root, which is 0 for ops without one.
     """
     number = counting()
     for size in sizes:
-        for root in _roots(op_name, size, thorough):
+        for root in _roots(op_name, size, seed is not None):
             links = pattern if isinstance(pattern, str) else pattern(root)
             calls = list(_calls(op_name, size, reduces))
             at = next(number)
-            chosen = calls if thorough else [calls[at * 7 % len(calls)]]
+            chosen = [calls[at * 7 % len(calls)]]
+            if seed is not None:
+                chosen = calls[(seed + at) % min(PARTS, len(calls)) :: PARTS]
             for each in chosen:
                 executor = FlatExecutor(op_name, template, links, each.gap, lands)
                 run_flat(

@@ -203,10 +203,10 @@ def test_parts_are_the_task_view(executor: type[Executor]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("executor", EXECUTORS)
-def test_parts_are_the_task_view_for_every_number_of_ranks(executor: type[Executor]) -> None:
+@pytest.mark.seeds(len(EXECUTORS) // 3)
+def test_parts_are_the_task_view_for_every_number_of_ranks(seed: int) -> None:
     seen: dict[int, int] = defaultdict(int)
-    for program in drawn(executor, 7, 16, 600):
+    for program in drawn(EXECUTORS[seed % len(EXECUTORS)], seed, 16, 600):
         seen[program.ranks] += 1
         if seen[program.ranks] <= 3:
             check_parts(program)

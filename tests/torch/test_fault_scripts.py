@@ -162,6 +162,6 @@ def test_a_fault_ends_all_ranks_as_promised(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(5, 200))
+@pytest.mark.seeds(40)
 def test_faults_end_all_ranks_as_promised(seed: int, tmp_path: Path) -> None:
     go_through(seed, tmp_path)

@@ -2,7 +2,7 @@
 the data, one between servers on the other part; then the other way round.
 
 HCCL: Ins...ParallelExecutor. A main thread wakes the threads of both templates in every stage, and
-waits for them. Rounds are cut so that the buffer holds both parts, of whole pages but in the last.
+waits for them. Rounds fill the buffer with whole pages, but for the last and what pages leave over.
 """
 
 from __future__ import annotations

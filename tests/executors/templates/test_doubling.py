@@ -27,7 +27,8 @@ def test_it_is_right() -> None:
 
 
 @pytest.mark.long
-def test_it_is_right_everywhere() -> None:
+@pytest.mark.seeds(1)
+def test_it_is_right_everywhere(seed: int) -> None:
     check_template(
         "all_reduce",
         doubling_all_reduce,
@@ -35,7 +36,7 @@ def test_it_is_right_everywhere() -> None:
         sizes=POWERS,
         reduces=INLINE,
         lands=True,
-        thorough=True,
+        seed=seed,
     )
 
 

@@ -71,11 +71,19 @@ def judged(folder: Path, seed: int) -> str:
     return "ok" if report.ok else " ".join(sentences)
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(2), *(pytest.param(k, marks=pytest.mark.long) for k in range(2, 500))]
-)
-def test_an_edit_gives_a_verdict_or_a_sentence(seed: int, tmp_path: Path) -> None:
-    said = judged(tmp_path, seed)
+def see(seed: int, folder: Path) -> None:
+    said = judged(folder, seed)
     assert said.strip()
     assert "Traceback" not in said
     assert "internal error" not in said
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_an_edit_gives_a_verdict_or_a_sentence(seed: int, tmp_path: Path) -> None:
+    see(seed, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.seeds(400)
+def test_edits_give_a_verdict_or_a_sentence(seed: int, tmp_path: Path) -> None:
+    see(seed, tmp_path)

@@ -128,6 +128,6 @@ def test_an_accident_ends_all_as_promised(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(8, 200))
+@pytest.mark.seeds(200)
 def test_accidents_end_all_as_promised(seed: int, tmp_path: Path) -> None:
     go_through(seed, tmp_path)

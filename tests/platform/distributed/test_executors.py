@@ -22,11 +22,14 @@ def by_size(runs: list[Run]) -> dict[int, list[Run]]:
 
 
 @cache
-def ten_calls(ranks: int) -> list[Run]:
-    """Return ten calls of every executor that suits so many ranks."""
-    runs = [run for e in EXECUTORS for run in runs_of(e, (ranks,), 1000, most=10, seed=ranks)]
-    assert len(runs) > 200
-    return runs
+def drawn_calls(seed: int) -> tuple[int, list[Run]]:
+    """Return a number of ranks, another one for every eight seeds in a row, and two calls of every
+    executor that suits so many.
+    """
+    ranks = LONG_SIZES[seed % len(LONG_SIZES)]
+    runs = [run for e in EXECUTORS for run in runs_of(e, (ranks,), 200, most=2, seed=seed)]
+    assert len(runs) > 50
+    return ranks, runs
 
 
 def test_every_executor_gives_numpys_result() -> None:
@@ -39,7 +42,7 @@ def test_every_executor_gives_numpys_result() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("ranks", LONG_SIZES)
-def test_ten_calls_of_every_executor_give_numpys_result(ranks: int) -> None:
-    wrong = wrong_results(ranks, ten_calls(ranks))
+@pytest.mark.seeds(len(LONG_SIZES))
+def test_drawn_calls_of_every_executor_give_numpys_result(seed: int) -> None:
+    wrong = wrong_results(*drawn_calls(seed))
     assert not wrong, "\n".join(wrong)

@@ -17,7 +17,7 @@ from hccl_platform.processes.world import World
 from hccl_py.plugins.platforms import Group
 from tests.platform.distributed.processes import in_processes
 from tests.platform.distributed.sessions import ALONE, CCL_BYTES, HALVES, ODD, Run, places, runs_of
-from tests.platform.distributed.test_executors import LONG_SIZES, ten_calls
+from tests.platform.distributed.test_executors import LONG_SIZES, drawn_calls
 from tests.platform.processes.children import Ended, children
 from tests.recording import op_of, recorded
 
@@ -62,10 +62,11 @@ def test_some_executors_give_numpys_result(kind: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", [ALONE, HALVES, ODD])
-@pytest.mark.parametrize("ranks", LONG_SIZES)
-def test_ten_calls_of_every_executor_give_numpys_result(ranks: int, kind: str) -> None:
-    wrong = wrong_results(ranks, kind, ten_calls(ranks))
+@pytest.mark.seeds(len(LONG_SIZES))
+def test_drawn_calls_of_every_executor_give_numpys_result(seed: int) -> None:
+    kind = (ALONE, HALVES, ODD)[seed % 3]
+    ranks, runs = drawn_calls(seed)
+    wrong = wrong_results(ranks, kind, runs)
     assert not wrong, "\n".join(wrong)
 
 

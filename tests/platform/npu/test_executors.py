@@ -174,7 +174,7 @@ def test_executors_equal_numpy_on_eight_ranks(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.seeds(8)
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_executors_equal_numpy_for_many_seeds(ranks: int, seed: int, tmp_path: Path) -> None:
     check(ranks, seed, tmp_path)

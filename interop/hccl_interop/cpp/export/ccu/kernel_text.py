@@ -64,7 +64,7 @@ class EngineWriter(KernelWriter):
         if terms.shape.kind.moves_data:
             arguments += [self._place(terms, side, scope) for side in ("dst", "src")]
             size = self._number(terms, "size", scope)
-            arguments.append(f"OrNone({size})" if terms.shape.may_be_empty else f"Size{{{size}}}")
+            arguments.append(f"OrNone({size})" if terms.shape.may_be_empty else f"Size({size})")
             arguments.append(self._number(terms, "bit", scope))
         elif terms.peer is None:
             name = "AwaitMoves"
@@ -78,8 +78,8 @@ class EngineWriter(KernelWriter):
     def _place(self, terms: Terms, side: str, scope: Scope) -> str:  # type: ignore[override]
         memory = self._words.memories[terms.shape.src if side == "src" else terms.shape.dst].owner
         if side not in terms.fields:
-            return f"Place{{{memory}}}"
-        return f"Place{{{memory}, {self._number(terms, side, scope)}}}"
+            return f"Place({memory})"
+        return f"Place({memory}, {self._number(terms, side, scope)})"
 
     def _number(self, terms: Terms, name: str, scope: Scope) -> str:
         return text_of(terms.fields[name], self._spelling(scope, name))
