@@ -161,10 +161,10 @@ start_s = time.process_time() - before
 torch.manual_seed(0)
 layers = [torch.nn.Linear(256, 256) for _ in range(8)]
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers))
-rows = torch.randn(8, 256)
+samples = torch.randn(8, 256)
 def step():
     model.zero_grad()
-    model(rows).sum().backward()
+    model(samples).sum().backward()
 for _ in range(10):
     step()
 dist.barrier()
