@@ -55,7 +55,6 @@ class DistributedPlatform:
         return launch(topology.size, work)
 
     def checks(self) -> Sequence[Check]:
-
         return CHECKS
 
     def joined(

@@ -152,32 +152,28 @@ def test_a_stopped_process_of_another_host_is_named(tmp_path: Path) -> None:
         assert found.message.startswith("Rank 3 is stopped"), ended
 
 
-def test_who_does_not_call_is_waited_for_no_longer_than_allowed(tmp_path: Path) -> None:
+def while_rank_3_makes_no_call(folder: Path, first_s: float, then_s: float) -> list[Ended]:
+    """Return how ranks 0 to 2 end, of which rank 0 waits so long, and the others so long."""
+
     def body(world: World) -> None:
-        session = open_session(world, ALONE, 0.5)
+        session = open_session(world, ALONE, then_s if world.rank else first_s)
         if world.rank == 3:
             os.read(os.pipe()[0], 1)  # for ever
         RING.wrong(session, world.rank)
 
-    with children(4, body, tmp_path) as started:
-        ended = started.wait(iter([0, 1, 2]))
-    assert {found.error for found in ended.values()} == {"ExecTimeoutError"}, ended
-    assert {found.code for found in ended.values()} == {"EI0002"}
-    assert any("for 0.5 s, longer than HCCL_EXEC_TIMEOUT" in f.message for f in ended.values())
+    with children(4, body, folder) as started:
+        return list(started.wait(iter([0, 1, 2])).values())
+
+
+def test_who_does_not_call_is_waited_for_no_longer_than_allowed(tmp_path: Path) -> None:
+    ended = while_rank_3_makes_no_call(tmp_path, 0.5, 0.5)
+    assert {found.error for found in ended} == {"ExecTimeoutError"}, ended
+    assert {found.code for found in ended} == {"EI0002"}
+    assert any("for 0.5 s, longer than HCCL_EXEC_TIMEOUT" in found.message for found in ended)
 
 
 def test_a_rank_that_is_late_first_is_not_named_as_lost(tmp_path: Path) -> None:
-    """Gloo closes the connections of rank 0 at its time-out, a second before that of ranks 1 and
-    2.
-    """
-
-    def body(world: World) -> None:
-        session = open_session(world, ALONE, 0.5 if world.rank == 0 else 1.5)
-        if world.rank == 3:
-            os.read(os.pipe()[0], 1)  # for ever
-        RING.wrong(session, world.rank)
-
-    with children(4, body, tmp_path) as started:
-        ended = started.wait(iter([0, 1, 2]))
-    assert {found.error for found in ended.values()} == {"ExecTimeoutError"}, ended
-    assert all("Rank 0 has waited" in found.message for found in ended.values()), ended
+    """Gloo closes the connections of rank 0 a second before the others' time-out."""
+    ended = while_rank_3_makes_no_call(tmp_path, 0.5, 1.5)
+    assert {found.error for found in ended} == {"ExecTimeoutError"}, ended
+    assert all("Rank 0 has waited" in found.message for found in ended), ended
