@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hccl_platform.checks import TORCH, installed
-from hccl_platform.distributed.platform import CHECKS as OF_PROCESSES
+from hccl_platform.distributed.checks import CHECKS as OF_PROCESSES
 from hccl_platform.npu.checks import CHECKS, CONSTRUCTORS, facts_of_cann, facts_of_driver
 from hccl_py.plugins.platforms import DiagnosticsProvider, Fact
 from tests.platform.npu.runtime import Machine
