@@ -175,7 +175,7 @@ def test_keys_are_of_whole_allocations(machine: Machine) -> None:
         assert npu.code(export, memory, 2 * HUGE_PAGE + 1, KEY, 65, 1) == PARAMETER
         key = npu.call(export, memory, 2 * HUGE_PAGE, KEY, 65, 1)
         assert len(key) == 64
-        assert npu.code("aclrtIpcMemImportByKey", POINTER, key[:40], 1) != 0
+        assert npu.code("aclrtIpcMemImportByKey", POINTER, key[:-1], 1) == PARAMETER
         assert npu.code("aclrtIpcMemClose", b"nobody's") == PARAMETER
 
 

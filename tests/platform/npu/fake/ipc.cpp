@@ -53,6 +53,8 @@ void write_key(char* key, std::initializer_list<std::string> words) {
   std::memcpy(key, text.c_str(), KEY_BYTES);
 }
 
+bool is_whole_key(const char* key) { return strnlen(key, KEY_BYTES) == KEY_BYTES - 1; }
+
 API aclError aclrtIpcMemGetExportKey(void* address, size_t bytes, char* key, size_t length,
                                      uint64_t flags) {
   int device;
@@ -125,7 +127,8 @@ API aclError aclrtIpcMemImportByKey(void** address, const char* key, uint64_t fl
   TRY(here(__func__, &device));
   if (!address || !key) REFUSE(INVALID_PARAM, "null");
   if (flags & ~MEMORY_IMPORT_PEER_ACCESS) REFUSE(PARAM_INVALID, "flags %lu", flags);
-  if (std::sscanf(key, "memory %d %d %zu %lu", &pid, &file, &size, &nonce) != 4)
+  if (!is_whole_key(key) ||
+      std::sscanf(key, "memory %d %d %zu %lu", &pid, &file, &size, &nonce) != 4)
     REFUSE(PARAM_INVALID, "not a key");
   if (knobs().ipc == "handles")
     REFUSE(DRIVER_ERROR, "memory is opened by shareable handles here (FAKEACL_IPC)");

@@ -25,8 +25,9 @@ aclError list_pids(const char* function, PidList& list, const int32_t* pids, siz
 // Whether this process may import: the mode (FAKEACL_IPC) says what counts.
 aclError admit(const char* function, const PidList& list);
 
-// A key of KEY_BYTES made of words.
+// Write a key of KEY_BYTES made of words; say whether a key has its whole length.
 void write_key(char* key, std::initializer_list<std::string> words);
+bool is_whole_key(const char* key);
 
 // Behind the bytes of an exported block, in its file.
 struct Export {

@@ -266,7 +266,8 @@ API aclError aclrtNotifyImportByKey(void** handle, const char* key, uint64_t fla
   if (!handle || !key) REFUSE(INVALID_PARAM, "null");
   if (flags & ~NOTIFY_IMPORT_PEER_ACCESS) REFUSE(PARAM_INVALID, "flags %lu", flags);
   if (flags && !knobs().import_flags) REFUSE(PARAM_INVALID, "flags are reserved");
-  if (std::sscanf(key, "notify %d %d %d %u %u", &pid, &file, &owner, &id, &generation) != 5) {
+  if (!is_whole_key(key) ||
+      std::sscanf(key, "notify %d %d %d %u %u", &pid, &file, &owner, &id, &generation) != 5) {
     REFUSE(PARAM_INVALID, "not a key");
   }
   if (owner < 0 || owner >= MOST_DEVICES || id >= MOST_NOTIFIES) REFUSE(PARAM_INVALID, "not a key");
