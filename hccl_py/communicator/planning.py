@@ -13,8 +13,6 @@ from hccl_py.call.config import Config
 from hccl_py.call.ops import OPS
 from hccl_py.enums import DataType, ReduceOp
 from hccl_py.operators import make_operator
-from hccl_py.orchestration.allowance import Allowance
-from hccl_py.orchestration.record import record
 from hccl_py.plugins.discovery import Registered, Registry
 from hccl_py.plugins.executor import (
     Executor,
@@ -28,6 +26,7 @@ from hccl_py.plugins.executor import (
 from hccl_py.program.program import Program
 
 if TYPE_CHECKING:
+    from hccl_py.orchestration.allowance import Allowance
     from hccl_py.selection import Selection
 
 ExecutorChoice: TypeAlias = str | Executor | type[Executor] | None
@@ -144,6 +143,8 @@ class Planner:
         return Plan(replace(program.op, name=op.name), selection, program)
 
     def _recorded(self, executor: Executor, op: OpParam) -> Program:
+        from hccl_py.orchestration.record import record
+
         operator, ccl_bytes = make_operator(op.name), self.config.ccl_bytes
         served = as_recorded(executor, op)
         return record(

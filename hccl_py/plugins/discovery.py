@@ -250,9 +250,16 @@ def find_platform(name: str) -> Platform:
 
 def sorted_points(group: str) -> list[EntryPoint]:
     """Return a group's entry points, the built-in one first."""
-    return sorted(
-        entry_points(group=group), key=lambda point: (point.name != "builtin", point.name)
-    )
+    points = _all_points().select(group=group)
+    return sorted(points, key=lambda point: (point.name != "builtin", point.name))
+
+
+@cache
+def _all_points() -> Any:
+    """Read the entry points of every installed package, once for all groups; the class of what
+    holds them depends on Python's version.
+    """
+    return entry_points()
 
 
 def _attribute(point: EntryPoint, name: str) -> Any:

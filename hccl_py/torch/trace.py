@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hccl_py.communicator.pending import Result
-from hccl_py.enums import TaskKind
+from hccl_py.enums import READS, WRITES
 from hccl_py.program.program import Program
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 TRACES = 64
 """Calls that are kept; the oldest goes first."""
-
-_READS = np.array([kind.reads_remote for kind in TaskKind])
-_WRITES = np.array([kind.writes_remote for kind in TaskKind])
 
 
 @dataclass(frozen=True)
@@ -46,8 +43,8 @@ class CallTrace:
         """Bytes that left this rank for others."""
         tasks = self.program.tasks
         kind = tasks.kind
-        pushed = _WRITES[kind] & (tasks.rank == self.rank)
-        pulled = _READS[kind] & (tasks.peer == self.rank)
+        pushed = np.isin(kind, WRITES) & (tasks.rank == self.rank)
+        pulled = np.isin(kind, READS) & (tasks.peer == self.rank)
         return int(tasks.size[pushed | pulled].sum())
 
     def __str__(self) -> str:

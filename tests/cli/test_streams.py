@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from hccl_py.cli import main
 from hccl_py.cli.output import printable_console
 from hccl_py.formats import to_json
 from hccl_py.plugins import discovery
+from hccl_py.plugins.discovery import sorted_points
 from tests.recording import op_of, recorded
 from tests.topology.tables import GROUPS, LEVELS, SERVERS, paths_of
 
@@ -195,8 +196,8 @@ def test_no_import_error_reaches_the_terminal_raw(
     point = EntryPoint("broken", "broken_plugin", discovery.EXECUTOR_GROUP)
     monkeypatch.setattr(
         discovery,
-        "entry_points",
-        lambda group: [*entry_points(group=group), *[point] * (group == point.group)],
+        "sorted_points",
+        lambda group: [*sorted_points(group), *[point] * (group == point.group)],
     )
     discovery.installed_executors.cache_clear()
     try:

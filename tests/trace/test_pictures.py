@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from hccl_py.enums import Mode
 from hccl_py.errors import ParameterError
+from hccl_py.orchestration.region import Region
+from hccl_py.plugins.executor import OpParam, Rank, RankView, ResourceRequest
 from hccl_py.topology import Topology, topology_of
 from hccl_py.topology.presets import PRESETS
 from hccl_py.trace.pictures import draw_steps
@@ -154,14 +156,32 @@ def test_one_rank_has_a_picture_without_steps() -> None:
     assert "Step" not in picture
 
 
+class Shifted:
+    """Cuts its data everywhere: what is one byte further in a buffer than in IN is not in OUT."""
+
+    op, algorithm = "broadcast", "level0:mesh"
+
+    def suits(self, op: OpParam, topology: Topology) -> bool:
+        return True
+
+    def resources(self, op: OpParam, rank: RankView) -> ResourceRequest:
+        return ResourceRequest()
+
+    def orchestrate(self, op: OpParam, rank: Rank[Region, Region]) -> None:
+        rank.main.copy(rank.ccl_in[1 : op.size + 1], rank.user_in)
+        rank.main.copy(rank.user_out, rank.ccl_in[: op.size])
+
+
 def test_contents_that_are_too_large_are_not_followed() -> None:
     program = recorded("AllGatherComm", op_of("all_gather", 32), topology_of(24))
     with pytest.raises(ParameterError, match=r"24 ranks and \d+ tasks are too many for a picture"):
         flow_of(program)
     many = recorded("AllReduceComm", op_of("all_reduce", 100_001, "int8"), 4)
-    with pytest.raises(ParameterError, match=r"pieces of 1 bytes and move \d{6,} of them"):
-        flow_of(many)
-    assert "filled as their data comes" in draw_steps(many, "fine")
+    assert flow_of(many).chunks == 4
+    fine = recorded(Shifted, op_of("broadcast", 150_000, "int8"), 2)
+    with pytest.raises(ParameterError, match="in more than 200000 pieces, too many for a picture"):
+        flow_of(fine)
+    assert "filled as their data comes" in draw_steps(fine, "fine")
 
 
 def test_ops_without_data_are_refused() -> None:

@@ -144,7 +144,7 @@ def slower(frame, event, argument):
         pass
 
 sys.setprofile(slower if int(sys.argv[1]) else None)
-with Communicator(servers=3, devices=4, selection="cost") as comm:
+with Communicator(servers=2, devices=3, selection="cost") as comm:
     found = comm.select(op_of("all_reduce", 1 << 18))[0]
     print(found.executor, dict(found.algorithm), found.reasons, found.rejected)
 """

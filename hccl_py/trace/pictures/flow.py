@@ -20,7 +20,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import gcd
 from typing import NamedTuple
 
 import numpy as np
@@ -29,16 +28,15 @@ from hccl_py.call.op_param import OpParam
 from hccl_py.enums import RDMA_WRITES, TaskKind, moves_data
 from hccl_py.errors import ParameterError
 from hccl_py.printable import brief
+from hccl_py.program.describe import ranges_of
 from hccl_py.program.program import Program
 from hccl_py.program.transports import ACK
 from hccl_py.trace.pictures.input_chunks import Content, InputChunk, Place, UnitParts, parts_of
+from hccl_py.trace.pictures.units import Units, units_of
 from hccl_py.verifier.analysis.meaning import expected_ranges
 
 MAX_RANKS = 16
 MAX_TASKS = 20_000
-MAX_UNITS = 200_000
-"""Units, the largest pieces that no task cuts, that all tasks together move."""
-
 MAX_ROUNDS = 50
 """Attempts to draw bands with one label together."""
 
@@ -87,7 +85,7 @@ class Flow:
 
 
 class _MovingTask(NamedTuple):
-    """A task that moves data: `size` places from `src` on, to as many from `dst` on."""
+    """A task that moves data: `size` units from `src` on, to as many from `dst` on."""
 
     rank: int
     src: Place
@@ -131,9 +129,9 @@ def flow_of(program: Program) -> Flow:
             f"{program.op.name} of {program.op.count} elements has no data to follow.",
             "Give an op with outputs, and a larger count.",
         )
-    unit = _unit(program)
-    tasks = _tasks(program, unit)
-    inputs = parts_of(program, meaning, unit)
+    units = units_of(program, meaning)
+    tasks = _tasks(program, units)
+    inputs = parts_of(program, meaning, units)
     begin = {
         (rank, program.buffers.index("IN"), n): frozenset([(rank, n)]) for rank, n in inputs.units
     }
@@ -201,37 +199,18 @@ def _check_counts(program: Program) -> None:
         )
 
 
-def _unit(program: Program) -> int:
-    """Return the bytes of the largest pieces that no task and no output cuts."""
-    tasks, meaning = program.tasks, expected_ranges(program.op, program.ranks)
-    moves = np.flatnonzero(moves_data(tasks.kind) & (tasks.size > 0))
-    numbers = [tasks.src_offset[moves], tasks.dst_offset[moves], tasks.size[moves]]
-    numbers += [meaning.start, meaning.stop, meaning.offset]
-    unit = gcd(*{int(n) for column in numbers for n in column}) or 1
-    if (units := int(tasks.size[moves].sum()) // unit) > MAX_UNITS:
-        raise ParameterError(
-            f"The tasks cut data in pieces of {unit} bytes and move {units} of them, too many for "
-            "a picture.",
-            f"Record fewer elements: {MAX_UNITS} pieces are the limit.",
-        )
-    return unit
-
-
-def _tasks(program: Program, unit: int) -> dict[int, _MovingTask]:
+def _tasks(program: Program, units: Units) -> dict[int, _MovingTask]:
     """Return the tasks that move data, by row."""
     tasks, table, found = program.tasks, program.tasks.table, {}
-    for row in np.flatnonzero(moves_data(tasks.kind) & (tasks.size > 0)):
-        at, rank, peer = int(tasks.instruction[row]), int(tasks.rank[row]), int(tasks.peer[row])
+    for row in np.flatnonzero(moves_data(tasks.kind) & (tasks.size > 0)).tolist():
+        at, (src, dst) = int(tasks.instruction[row]), ranges_of(program, row)
         kind, label = TaskKind(int(table.kind[at])), int(table.label[at])
-        src_rank, dst_rank = (
-            peer if kind.reads_remote else rank,
-            peer if kind.writes_remote else rank,
-        )
-        found[int(row)] = _MovingTask(
-            rank=rank,
-            src=(src_rank, int(table.src_buffer[at]), int(tasks.src_offset[row]) // unit),
-            dst=(dst_rank, int(table.dst_buffer[at]), int(tasks.dst_offset[row]) // unit),
-            size=int(tasks.size[row]) // unit,
+        read, written = units.within(src), units.within(dst)
+        found[row] = _MovingTask(
+            rank=int(tasks.rank[row]),
+            src=(src.rank, src.buffer, read.start),
+            dst=(dst.rank, dst.buffer, written.start),
+            size=len(read),
             reduces=kind.reduces,
             rdma=kind in RDMA_WRITES,
             key=(int(table.round[at]), program.labels[label] if label >= 0 else ""),

@@ -1,8 +1,8 @@
 """The parts that data is made of, found from how it travels.
 
-A unit is a piece of a rank's input that nothing cuts. Neighbouring units that always travel
-together, and are wanted at the same ranks, are one part: a chunk of a rank's input. Where inputs
-are reduced, the chunks of all ranks are cut alike, and a chunk's parts are the ranks'
+A unit is a piece of a rank's input that nothing cuts (units.py). Neighbouring units that always
+travel together, and are wanted at the same ranks, are one part: a chunk of a rank's input. Where
+inputs are reduced, the chunks of all ranks are cut alike, and a chunk's parts are the ranks'
 contributions to it. In all-to-all the chunks of a rank are numbered by receiver.
 """
 
@@ -13,17 +13,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from hccl_py.program.describe import ByteRange
 from hccl_py.program.program import Program
+from hccl_py.trace.pictures.units import Units
 from hccl_py.verifier.analysis.meaning import EVERYONE, Expected
 
 Unit: TypeAlias = tuple[int, int]
-"""A rank, and a number: so many units from the beginning of its input."""
+"""A rank, and the number of a unit of its input."""
 
 Content: TypeAlias = frozenset[Unit]
 """What one place holds: a unit, or those that were added up there."""
 
 Place: TypeAlias = tuple[int, int, int]
-"""A rank, a buffer, and a number: so many units from its beginning."""
+"""A rank, a buffer, and the number of a unit there."""
 
 
 class InputChunk(NamedTuple):
@@ -112,13 +114,15 @@ class Inputs:
         return (EVERYONE, unit[1]) if self.reduces else unit
 
 
-def parts_of(program: Program, meaning: Expected, unit: int) -> Inputs:
-    """Return the units of `unit` bytes of all inputs that must arrive somewhere."""
+def parts_of(program: Program, meaning: Expected, units: Units) -> Inputs:
+    """Return the units of all inputs that must arrive somewhere."""
+    into = program.buffers.index("IN")
     wanted: dict[Unit, set[int]] = defaultdict(set)
     columns = meaning.rank, meaning.start, meaning.stop, meaning.source, meaning.offset
     for rank, start, stop, source, offset in zip(*(c.tolist() for c in columns), strict=True):
         for source_rank in range(program.ranks) if source == EVERYONE else (source,):
-            for number in range(offset // unit, (offset + stop - start) // unit):
+            memory = ByteRange(source_rank, into, offset, offset + stop - start)
+            for number in units.within(memory):
                 wanted[source_rank, number].add(rank)
     return Inputs(
         {key: tuple(sorted(ranks)) for key, ranks in wanted.items()},
