@@ -207,7 +207,7 @@ def command(
 
     Races, deadlocks, wrong results, resources: every finding with its tasks, its source line and a
     suggested fix. An executor is verified over many calls; --ranks and the options below it
-    restrict them; of an op and a size the executor that is chosen is verified in
+    restrict them; of an op and a size, or of a barrier, the executor that is chosen is verified in
     that call. A folder of C++ is built and recorded for one call, that of --op, -b and --ranks;
     an MSCCL algorithm is imported for that of --op, -b, -d, -o and -r; a log of HCCL's checker has
     a line for each test, and LOG#TEST has a report. Exit status 1 where errors are found.
@@ -321,8 +321,8 @@ def _refuse_untaken(targets: list[Target], of_sweeps: list[str], of_sources: lis
             continue
         if first.importer is None and name in of_sweeps:
             raise ParameterError(
-                f"--{name} narrows the calls of executors; with -b there is one call.",
-                f"Leave --{name} or -b out.",
+                f"--{name} narrows the calls of executors, and {first.name} is one call.",
+                f"Leave --{name} out, or name executors.",
             )
         refuse_options([name], first.importer, first.name)
 

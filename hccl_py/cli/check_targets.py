@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from hccl_py.call.ops import OPS
 from hccl_py.cli.call import check_tasks
 from hccl_py.cli.options import ProgramOptions
 from hccl_py.cli.request import CallRequest, communicator
@@ -75,7 +76,7 @@ def _find(name: str, calls: SourceCalls) -> Iterator[Target]:
     importer = None if name in registry.executors else importer_of(name)
     if importer is not None:
         yield from _sources(name, importer, calls)
-    elif name in OPERATORS and calls.call.minbytes is not None:
+    elif name in OPERATORS and (calls.call.minbytes is not None or OPS[name].meets):
         yield from _calls_of(name, calls)
     elif name in OPERATORS:
         yield from _executors_of(name, registry)
@@ -124,8 +125,8 @@ def _imported(entry: SourceEntry, call: ProgramOptions, ranks: int | None) -> Im
 
 
 def _calls_of(op: str, calls: SourceCalls) -> Iterator[Target]:
-    """Yield the call of an op and a size by the executor that is chosen for it, for each number of
-    ranks.
+    """Yield the call of an op and a size, which a barrier has not, by the executor that is chosen
+    for it, for each number of ranks.
     """
     for ranks in calls.ranks or (None,):
         request = CallRequest(replace(calls.call, op=op, ranks=ranks))

@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 LONGEST_S = 8.0
-"""Seconds in which something has to be recorded."""
-
-LEAST_WORK_S = 2.0
-"""Seconds of them in which the thread works: a pause, as in a debugger, is no loop."""
+"""Seconds of the thread's work in which something has to be recorded: what it waits for, a debugger
+or other processes, does not count.
+"""
 
 _LOOK_S = 0.5
 
@@ -42,14 +41,14 @@ def watched(progress: Callable[[], object]) -> Iterator[None]:
 
 
 class _Watch:
-    """A block that has begun: its progress at the last look that found some, and the time since."""
+    """A block that has begun; its progress, and its work, at the last look that found some."""
 
     def __init__(self, progress: Callable[[], object]) -> None:
         self.thread = threading.get_ident()
         self.ended = False
         self._progress, self._worked = progress, _worked(self.thread)
         self._before: object = self  # no look has been yet
-        self._since = self._work = 0.0
+        self._work = 0.0
         self._asked = False
         self._looking = threading.Lock()
 
@@ -60,11 +59,8 @@ class _Watch:
                 return
             now = self._progress()
             if now != self._before:
-                self._before, self._since, self._work = now, time.monotonic(), self._worked()
-            elif (
-                time.monotonic() - self._since >= LONGEST_S
-                and self._worked() - self._work >= LEAST_WORK_S
-            ):
+                self._before, self._work = now, self._worked()
+            elif self._worked() - self._work >= LONGEST_S:
                 self._asked = True
                 _raise_in(self.thread, NoProgressError)
 

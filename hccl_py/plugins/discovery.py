@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -250,13 +250,13 @@ def find_platform(name: str) -> Platform:
 
 def sorted_points(group: str) -> list[EntryPoint]:
     """Return a group's entry points, the built-in one first."""
-    points = _all_points().select(group=group)
+    points = _all_points(tuple(sys.path)).select(group=group)
     return sorted(points, key=lambda point: (point.name != "builtin", point.name))
 
 
-@cache
-def _all_points() -> Any:
-    """Read the entry points of every installed package, once for all groups; the class of what
+@lru_cache(maxsize=1)
+def _all_points(path: tuple[str, ...]) -> Any:
+    """Read the entry points of every package on the path, once for all groups; the class of what
     holds them depends on Python's version.
     """
     return entry_points()

@@ -207,11 +207,13 @@ def test_an_op_and_a_size_are_the_call_of_the_executor_that_is_chosen(
     assert "2 targets: 2 ok" in capsys.readouterr().out
 
 
-def test_a_barrier_is_all_reduce_s_executors_and_its_own() -> None:
-    named = [target.name for target in find_targets(["barrier"], CALLS)[0]]
-    sums = [target.name for target in find_targets(["all_reduce"], CALLS)[0]]
-    assert named == ["AicpuBarrierSoleNHR", *sums]
-    assert "AllReduceComm" in named
+def test_a_barrier_is_one_call(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "barrier", "--ranks", "2,3"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "barrier sum of 32 bytes, fp32, op_base, AllReduceMeshSmallCountExecutor: ok" in text
+    assert "2 targets: 2 ok" in text
+    assert main(["check", "barrier", "--count", "8"]) == USAGE
+    assert "--count narrows the calls of executors, and barrier" in capsys.readouterr().err
 
 
 def test_an_op_of_which_no_executor_is_left_is_not_fine(
@@ -386,7 +388,7 @@ BAD_OPTIONS = {
     "--count -1": ["--count '-1' is not a list of numbers from 0"],
     "--count 99999999999999999999": ["--count", "is not a list"],
     "-r 1,two": ["-r/--root '1,two' is not a list", "For example --root 1,4"],
-    "--count 4 -b 1K": ["--count narrows the calls", "Leave --count or -b out"],
+    "--count 4 -b 1K": ["--count narrows the calls", "Leave --count out, or name executors"],
     "--calls 2 -b 1K": ["--calls is about"],
     "-d fp32,fp33": ["Data type 'fp33' is unknown", "Did you mean fp32"],
     "-o sum,sim": ["Reduce op 'sim' is unknown", "Did you mean sum?"],

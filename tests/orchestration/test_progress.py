@@ -42,7 +42,6 @@ class Spins(BaseExecutor):
 
 def test_a_loop_that_records_nothing_ends_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "LONGEST_S", 0.2)
-    monkeypatch.setattr(progress, "LEAST_WORK_S", 0.1)
     with pytest.raises(OrchestrationError, match="recorded nothing") as caught:
         hccl.record(Spins(), CALL, hccl.topology_of(ranks=2))
     assert "test_progress.py:" in caught.value.line
@@ -51,7 +50,6 @@ def test_a_loop_that_records_nothing_ends_with_its_line(monkeypatch: pytest.Monk
 
 def test_nothing_is_raised_where_something_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "LONGEST_S", 0.0)
-    monkeypatch.setattr(progress, "LEAST_WORK_S", 0.0)
     monkeypatch.setattr(progress, "_LOOK_S", 0.001)
     counts = count()
     with progress.watched(lambda: next(counts)):
@@ -59,10 +57,23 @@ def test_nothing_is_raised_where_something_is_recorded(monkeypatch: pytest.Monke
             pass
 
 
+def test_only_the_work_of_the_thread_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which other processes take the time makes no loop of what records."""
+    worked, asked = [0.0], []
+    monkeypatch.setattr(progress, "_worked", lambda thread: lambda: worked[0])
+    monkeypatch.setattr(progress, "_raise_in", lambda thread, error: asked.append(error))
+    watch = progress._Watch(lambda: 0)
+    for worked[0] in (0.0, 1.0, 7.9):
+        watch.look()
+    assert not asked
+    worked[0] = 8.0
+    watch.look()
+    assert asked == [progress.NoProgressError]
+
+
 def test_blocks_of_several_threads_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """One block that never ends stops; another, which records, goes on until it has stopped."""
-    monkeypatch.setattr(progress, "LONGEST_S", 0.2)
-    monkeypatch.setattr(progress, "LEAST_WORK_S", 0.01)
+    monkeypatch.setattr(progress, "LONGEST_S", 0.02)
     monkeypatch.setattr(progress, "_LOOK_S", 0.01)
     counts, stopped = count(), threading.Event()
 
@@ -96,7 +107,7 @@ PROFILED = """
 import sys
 from hccl_py.orchestration import progress
 
-progress.LONGEST_S = progress.LEAST_WORK_S = 0.0
+progress.LONGEST_S = 0.0
 progress._LOOK_S = 0.001
 try:
     with progress.watched(lambda: 0):
