@@ -110,8 +110,8 @@ def op_of(executor: str) -> str:
 def export(
     executor: str,
     *,
-    servers: int = 1,
-    devices: int = 4,
+    servers: int | None = 1,
+    devices: int | None = 4,
     superpods: int | None = None,
     size: str = "64K",
     topology: str = "ascend950",

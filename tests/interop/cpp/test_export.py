@@ -21,6 +21,7 @@ from hccl_py.plugins.executor import (
     RankView,
     ResourceRequest,
     Topology,
+    declarations_of,
 )
 from tests.interop.cpp.exporting import FROZEN, Export, export, op_of, shown
 from tests.recording import op_of as param_of
@@ -96,7 +97,7 @@ PLACES = (
     *(("ascend950", None, 1, 4), ("ascend950", None, 2, 4), ("ascend950", None, 2, 3)),
     *(("atlas-900-a3", None, 1, 8), ("atlas-900-a3", None, 2, 4), ("300i-duo", None, 1, 4)),
     *(("ascend950", None, 1, 1), ("atlas-800t-a2", None, 2, 8), ("atlas-800-9000", None, 1, 8)),
-    ("atlas-900-a3", 2, 1, 4),
+    *(("atlas-900-a3", 2, 1, 4), ("atlas-900-a3", None, 1, 2)),
 )
 """Topology, superpods, servers of each, devices of each."""
 
@@ -109,11 +110,13 @@ def registered_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def exports_of(name: str, layouts: int) -> list[Export]:
     """Exports of an executor for so many layouts that suit it, or for fewer if no more do; in graph
-    mode if in no other.
+    mode if in no other. An executor that names its cluster is exported for that.
     """
     found: list[Export] = []
+    cluster = declarations_of(installed_executors().executors[name].executor).cluster
+    places = ((cluster, None, None, None),) if cluster else PLACES
     for mode in ("op_base", "graph"):
-        for topology, pods, servers, devices in PLACES if not found else ():
+        for topology, pods, servers, devices in places if not found else ():
             try:
                 found.append(
                     export(
@@ -133,7 +136,18 @@ def exports_of(name: str, layouts: int) -> list[Export]:
     return found
 
 
-EXPORTABLE = [name for name in installed_executors().executors if op_of(name) in CAN_EXPORT]
+UBX = [
+    name
+    for name, registered in installed_executors().executors.items()
+    if (declarations_of(registered.executor).cluster or "").startswith("ascend950-ubx")
+]
+"""Executors on the two networks inside a UBX server."""
+
+EXPORTABLE = [
+    name
+    for name in installed_executors().executors
+    if op_of(name) in CAN_EXPORT and name not in UBX
+]
 
 OF_EACH_KIND = (
     *("AllReduceComm", "AllReduceOrderPreservedExecutor", "AllReduceMeshOpbasePipelineExecutor"),
@@ -252,6 +266,15 @@ def test_all_executors_are_the_same_in_cpp(seed: int) -> None:
     for made in every:
         check_round_trip(made, made.op.count * 3 // 2, 777, 1201)
     assert every[-1].warnings() == ""
+
+
+@pytest.mark.parametrize("name", ["AicpuAllGatherConcurMeshNHR", "AicpuAllToAllSoleMeshUBX"])
+def test_the_clos_network_inside_a_ubx_server_is_refused(name: str) -> None:
+    cluster = declarations_of(installed_executors().executors[name].executor).cluster
+    assert name in UBX
+    assert cluster is not None
+    with pytest.raises(NotSupportedError, match="over the Clos network inside a UBX server"):
+        export(name, servers=None, devices=None, topology=cluster)
 
 
 def test_the_notify_of_one_phase_alone_has_its_name() -> None:

@@ -184,6 +184,14 @@ def _check(program: Program, topology: Topology) -> None:
             "SDMA, and HCCL's programming API takes what joins them.",
             "Export it for ranks of one superpod, or an executor without rdma=True.",
         )
+    near = topology.server[:, None] == topology.server
+    for plane in planes_of(program) if topology.product.bus.ubx else ():
+        if plane.first_layer and (plane.joins & near).any():
+            raise NotSupportedError(
+                f"Plane {plane.title} goes over the Clos network inside a UBX server, which HCCL's "
+                "rank graph has in layer 0 beside the mesh; exported code asks for links by layer.",
+                "Export it for servers without UBX, or an executor that takes the mesh alone.",
+            )
 
 
 def _devices(topology: Topology) -> int:
