@@ -125,8 +125,8 @@ def _imported(entry: SourceEntry, call: ProgramOptions, ranks: int | None) -> Im
 
 
 def _calls_of(op: str, calls: SourceCalls) -> Iterator[Target]:
-    """Yield the call of an op and a size, which a barrier has not, by the executor that is chosen
-    for it, for each number of ranks.
+    """Yield the call of an op at a size, or of a barrier, by the executor that is chosen for it;
+    one for each number of ranks.
     """
     for ranks in calls.ranks or (None,):
         request = CallRequest(replace(calls.call, op=op, ranks=ranks))

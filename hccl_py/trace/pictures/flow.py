@@ -31,8 +31,8 @@ from hccl_py.printable import brief
 from hccl_py.program.describe import ranges_of
 from hccl_py.program.program import Program
 from hccl_py.program.transports import ACK
+from hccl_py.trace.pictures.data_units import Units
 from hccl_py.trace.pictures.input_chunks import Content, InputChunk, Place, UnitParts, parts_of
-from hccl_py.trace.pictures.units import Units, units_of
 from hccl_py.verifier.analysis.meaning import expected_ranges
 
 MAX_RANKS = 16
@@ -135,7 +135,7 @@ def flow_of(program: Program) -> Flow:
             f"{program.op.name} of {program.op.count} elements has no data to follow.",
             "Give an op with outputs, and a larger count.",
         )
-    units = units_of(program, meaning)
+    units = Units(program, meaning)
     tasks = _tasks(program, units)
     inputs = parts_of(program, meaning, units)
     begin = {
@@ -255,7 +255,7 @@ def _levels(program: Program, tasks: dict[int, _MovingTask]) -> list[tuple[int, 
 
 
 def _events(program: Program, tasks: Mapping[int, _MovingTask]) -> list[_Event]:
-    """Return what bands depend on, in an order in which it may happen."""
+    """Return the events that bands depend on, in an order in which they may happen."""
     view, linked, transports = program.tasks, program.linked, program.transports
     kinds, posts = view.kind.tolist(), linked.post_of.tolist()
     queues = list(zip(view.rank.tolist(), view.stream.tolist(), strict=True))

@@ -1,8 +1,8 @@
 """The parts that data is made of, found from how it travels.
 
-A unit is a piece of a rank's input that nothing cuts (units.py). Neighbouring units that always
-travel together, and are wanted at the same ranks, are one part: a chunk of a rank's input. Where
-inputs are reduced, the chunks of all ranks are cut alike, and a chunk's parts are the ranks'
+A unit is a piece of a rank's input that nothing cuts (data_units.py). Neighbouring units that
+always travel together, and are wanted at the same ranks, are one part: a chunk of a rank's input.
+Where inputs are reduced, the chunks of all ranks are cut alike, and a chunk's parts are the ranks'
 contributions to it. In all-to-all the chunks of a rank are numbered by receiver.
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from hccl_py.program.describe import ByteRange
 from hccl_py.program.program import Program
-from hccl_py.trace.pictures.units import Units
+from hccl_py.trace.pictures.data_units import Units
 from hccl_py.verifier.analysis.meaning import EVERYONE, Expected
 
 Unit: TypeAlias = tuple[int, int]

@@ -9,7 +9,8 @@ A task or an output moves bytes, so a cut in the bytes at one end is a cut at th
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from hccl_py.enums import moves_data
 from hccl_py.errors import ParameterError
 from hccl_py.program.describe import ByteRange, ranges_of
 from hccl_py.program.program import Program
-from hccl_py.values import IntArray
 from hccl_py.verifier.analysis.meaning import EVERYONE, Expected
 
 MAX_UNITS = 200_000
@@ -26,15 +26,19 @@ MAX_UNITS = 200_000
 
 class Units:
     """The units of all ranks' buffers, numbered from 0 in each; where inputs are reduced, the units
-    of all ranks' IN are the same.
+    of all ranks' IN are the same. ParameterError for a program with too many for a picture.
 
     `cuts` has the offsets in bytes at which each slot is cut, in order: a unit goes from one to the
     next. A slot is a buffer of a rank, or `shared`, a buffer of every rank.
     """
 
-    def __init__(self, buffers: int, shared: int | None) -> None:
-        self._buffers, self._shared = buffers, shared
-        self.cuts: Mapping[int, Sequence[int]] = {}
+    def __init__(self, program: Program, meaning: Expected) -> None:
+        reduces = bool((meaning.source == EVERYONE).any())
+        self._buffers = len(program.buffers)
+        self._shared = program.buffers.index("IN") if reduces else None
+        self.cuts = _carried(
+            {end for move in _moves(program, meaning) for end in self._ends(*move)}
+        )
 
     def slot(self, rank: int, buffer: int) -> int:
         """Return the number of a slot."""
@@ -45,16 +49,28 @@ class Units:
         cuts = self.cuts[self.slot(memory.rank, memory.buffer)]
         return range(bisect_left(cuts, memory.start), bisect_left(cuts, memory.stop))
 
+    def _ends(self, src: ByteRange, dst: ByteRange) -> tuple[_End, _End]:
+        size, shift = src.stop - src.start, dst.start - src.start
+        slot, other = self.slot(src.rank, src.buffer), self.slot(dst.rank, dst.buffer)
+        return (
+            (slot, src.start, src.stop, other, shift),
+            (other, dst.start, dst.start + size, slot, -shift),
+        )
 
-def units_of(program: Program, meaning: Expected) -> Units:
-    """Cut the buffers of a program; ParameterError where the pieces are too many for a picture.
+
+_End: TypeAlias = tuple[int, int, int, int, int]
+"""An end of a move: a slot, start and stop in bytes, the slot at the other end, and the distance to
+the offsets there.
+"""
+
+
+def _carried(ends: Collection[_End]) -> dict[int, list[int]]:
+    """Return the cuts of every slot, in order.
 
     `todo` holds cuts that are not yet looked at. Each goes through every move that has it inside,
     in both directions, so at the end no move has a cut at one end alone.
     """
-    reduces = bool((meaning.source == EVERYONE).any())
-    units = Units(len(program.buffers), program.buffers.index("IN") if reduces else None)
-    slot, start, stop, other, shift = _ends(program, meaning, units)
+    slot, start, stop, other, shift = np.array([*ends], np.int64).T
     todo = {*zip(slot.tolist(), start.tolist(), strict=True)}
     todo |= {*zip(slot.tolist(), stop.tolist(), strict=True)}
     by_slot = {int(s): np.flatnonzero(slot == s) for s in np.unique(slot)}
@@ -75,21 +91,7 @@ def units_of(program: Program, meaning: Expected) -> Units:
         for to, far in zip(other[inside].tolist(), (cut + shift[inside]).tolist(), strict=True):
             if far not in cuts[to]:
                 todo.add((to, far))
-    units.cuts = {s: sorted(places) for s, places in cuts.items()}
-    return units
-
-
-def _ends(program: Program, meaning: Expected, units: Units) -> IntArray:
-    """Return both ends of every move, each once: a slot, start and stop in bytes, the slot at the
-    other end, and the distance to the offsets there.
-    """
-    found = set()
-    for src, dst in _moves(program, meaning):
-        size, shift = src.stop - src.start, dst.start - src.start
-        slot, other = units.slot(src.rank, src.buffer), units.slot(dst.rank, dst.buffer)
-        found.add((slot, src.start, src.stop, other, shift))
-        found.add((other, dst.start, dst.start + size, slot, -shift))
-    return np.array(sorted(found), np.int64).T
+    return {s: sorted(places) for s, places in cuts.items()}
 
 
 def _moves(program: Program, meaning: Expected) -> Iterator[tuple[ByteRange, ByteRange]]:

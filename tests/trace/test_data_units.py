@@ -9,7 +9,7 @@ from hccl_py.enums import Mode, moves_data
 from hccl_py.program.describe import ByteRange, ranges_of
 from hccl_py.program.program import Program
 from hccl_py.topology.presets import PRESETS
-from hccl_py.trace.pictures.units import units_of
+from hccl_py.trace.pictures.data_units import Units
 from hccl_py.verifier.analysis.meaning import EVERYONE, expected_ranges
 from tests.recording import recorded
 from tests.suited import SuitedCall, suited
@@ -59,7 +59,7 @@ def cut_until_alike(program: Program) -> Cuts:
 )
 def test_cuts_are_those_that_moves_carry(call: SuitedCall) -> None:
     program = recorded(*call, 1 << 16)
-    units = units_of(program, expected_ranges(program.op, program.ranks))
+    units = Units(program, expected_ranges(program.op, program.ranks))
     for (rank, buffer), cuts in cut_until_alike(program).items():
         assert units.cuts[units.slot(rank, buffer)] == sorted(cuts)
     for src, dst in moves(program):
