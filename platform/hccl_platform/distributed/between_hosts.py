@@ -18,7 +18,7 @@ from hccl_platform.distributed.bound_script import (
     write_opening,
 )
 from hccl_platform.distributed.messages import Messenger
-from hccl_platform.distributed.one_sided import Queue, run_queues
+from hccl_platform.distributed.one_sided import BoundStep, run_steps
 from hccl_platform.distributed.session import SharedSession
 from hccl_platform.lowering.call import CallIdentity
 from hccl_platform.lowering.moves import Bytes
@@ -73,14 +73,12 @@ class MessageSession(SharedSession):
         script = script_of(program, self._rank, self._hosts)
         return BoundScript(tag, program, script, self._context, half)
 
-    def _execute(self, part: BoundPart, queues: Sequence[Queue]) -> None:
+    def _execute(self, part: BoundPart, groups: Sequence[Sequence[BoundStep]]) -> None:
         assert isinstance(part, BoundScript)
         words = self._words[self._rank]
-        for level, queue in enumerate(queues):
+        for level, steps in enumerate(groups):
             part.exchange(level, self._wakeups.number, self._messenger)
-            if queue:
-                explain = part.explain_level(level)
-                run_queues([queue], self._counts, 0, words, self._wakeups, explain)
+            run_steps(steps, self._counts, words, self._wakeups, part.explain(level))
 
     def _call(
         self, call: CallIdentity, work: Callable[[], T], check: Callable[[], None] | None = None

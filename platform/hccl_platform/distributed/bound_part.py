@@ -1,4 +1,4 @@
-"""A rank's part of a program bound to memory: the queues of run_queues.
+"""A rank's part of a program bound to memory: the steps of run_steps.
 
 user memory, op-base      the caller's arrays, which differ from call to call
 user memory, graph mode   a shadow in shared memory if peers access it: the caller's data is
@@ -8,7 +8,8 @@ other buffers             shared memory: bound once, until a region moves
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,14 +19,15 @@ from hccl_platform.distributed.header import FIRST_NOTIFY
 from hccl_platform.distributed.one_sided import (
     COPY,
     LOCKED,
-    POST_LOCAL,
-    POST_REMOTE,
+    POST,
     REDUCE,
-    WAIT_LOCAL,
-    WAIT_REMOTE,
     Blocked,
+    BoundStep,
+    Counts,
+    Explain,
     Item,
     Lock,
+    Wait,
 )
 from hccl_platform.distributed.shared_memory import NOTIFIES, Notifies, SharedMemory
 from hccl_platform.lowering.call import call_of
@@ -34,8 +36,10 @@ from hccl_platform.lowering.moves import COPY as NO_OP
 from hccl_platform.lowering.moves import Bytes, address_of
 from hccl_platform.lowering.part import MOVE, RankPart, Task
 from hccl_platform.lowering.reducing import Reducer
+from hccl_platform.lowering.steps import RankStep, StepWait, is_local, steps_of, turns_of
 from hccl_py.call.ops import OPS
-from hccl_py.enums import POST, DataType, InPlace, ReduceOp
+from hccl_py.enums import POST as POST_TASK
+from hccl_py.enums import WAIT, DataType, InPlace, ReduceOp
 from hccl_py.errors import NotSupportedError
 from hccl_py.program.describe import format_stream
 from hccl_py.program.program import Program
@@ -52,11 +56,23 @@ class RankContext(NamedTuple):
     notifies: Notifies
     reducer: Reducer
     headers: Sequence[memoryview[int]]
+    counts: Counts
+
+
+class _CallersMove(NamedTuple):
+    """A move of the caller's arrays, which is the item at a place of a step."""
+
+    group: int
+    step: int
+    place: int
+    move: tuple[int, _Side, _Side, Any]
 
 
 class BoundPart:
     """One rank's part of a program under a tag, and the memory that it works on. `half` selects the
     half of alternating buffers. `landing` stands for a script's slot behind those of the program.
+    `groups` are steps to be run one group after the other: those of all streams together, or of
+    every stream alone.
     """
 
     def __init__(
@@ -65,9 +81,7 @@ class BoundPart:
         self.part, self.rank = part, part.rank
         self.call = call_of(program)
         self.landing = np.zeros(0, np.uint8)
-        self.has_room = False
-        """True once the group's memory has the buffers of the program."""
-        self.local = len(program.local_notifies.slots)
+        self._has_room = False
         self.reduced = _reduced_bytes(part)
         self._tag, self._context, self._memory = tag, context, context.memory
         self._buffers, self._in_place = program.buffers, bool(program.op.in_place)
@@ -80,24 +94,48 @@ class BoundPart:
             self._shadowed = user
         context.notifies.learn(program, self.rank)
         self._names = {c: _notify_name(program, c) for c in part.cells}
-        self._items = [[self._item_of(task) for task in stream] for stream in part.streams]
-        self._callers: list[tuple[list[Item], int, int, _Side, _Side, Any]] = []
+        self.groups = self._groups(program)
+        self._steps = [[self._bound(step) for step in steps] for steps in self.groups]
+        self._waits = Counter(
+            self._count_of(task)
+            for stream in part.streams
+            for task in stream
+            if task.kind == WAIT and not is_local(part.cells[task.number])
+        )
+        self._callers: list[_CallersMove] = []
         self._version = -1
 
-    def bind(self, into: npt.NDArray[Any], out: npt.NDArray[Any]) -> list[list[Item]]:
-        """Return the queues of a run on the caller's arrays, which they keep until `release`."""
+    def provide(self, program: Program) -> int:
+        """Make room for the buffers of the program, once; return the version of the regions."""
+        if not self._has_room:  # the same call is the first one with this part at all ranks
+            self._memory.regions.provide(self._tag, program)
+            self._has_room = True
+        return self._memory.regions.version
+
+    def bind(self, into: npt.NDArray[Any], out: npt.NDArray[Any]) -> list[list[BoundStep]]:
+        """Return the steps of runs on the caller's arrays, for as long as no region moves."""
         if self._version != self._memory.regions.version:
             self._bind_shared()
         callers = self.callers(into, out)
-        if self._in_place and self._shadowed:
-            self._check_addresses(into, out)
-        for slot in self._shadowed:
-            self._shadow(slot)[...] = callers[slot]
-        for items, place, kind, dst, src, third in self._callers:
+        groups = [list(steps) for steps in self._steps]
+        for group, number in {(move.group, move.step) for move in self._callers}:
+            step = groups[group][number]
+            groups[group][number] = step._replace(items=list(step.items))
+        for group, number, place, (kind, dst, src, third) in self._callers:
             into_bytes = dst if isinstance(dst, np.ndarray) else callers[dst[0]][dst[1] : dst[2]]
             what = src if isinstance(src, np.ndarray) else callers[src[0]][src[1] : src[2]]
-            items[place] = (kind, into_bytes, what, third)
-        return self._items
+            groups[group][number].items[place] = (kind, into_bytes, what, third)
+        return groups
+
+    def begin(self, into: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
+        """Begin a run on the caller's arrays: fill the shadows."""
+        if not self._shadowed:
+            return
+        if self._in_place:
+            self._check_addresses(into, out)
+        callers = self.callers(into, out)
+        for slot in self._shadowed:
+            self._shadow(slot)[...] = callers[slot]
 
     def _check_addresses(self, into: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
         """Refuse arrays whose distance is not that of the program's IN and OUT."""
@@ -116,45 +154,70 @@ class BoundPart:
         """Return the caller's arrays by slot."""
         return {self._slot(_IN): into.view(np.uint8), self._slot(_OUT): out.view(np.uint8)}
 
-    def release(self, out: npt.NDArray[Any] | None) -> None:
-        """Drop the caller's arrays; after a good run copy the shadow of OUT to `out` first."""
-        for items, place, *_ in self._callers:
-            items[place] = _NOTHING
-        if out is not None and self._slot(_OUT) in self._shadowed:
+    def end(self, out: npt.NDArray[Any]) -> None:
+        """End a good run: its waits are over, and the shadow of OUT goes to the caller's array."""
+        for count, number in self._waits.items():
+            self._context.counts.waited[count] += number
+        if self._shadowed and self._slot(_OUT) in self._shadowed:
             out.view(np.uint8)[...] = self._shadow(self._slot(_OUT))
 
-    def explain(self, blocked: Sequence[Blocked]) -> str:
-        """Describe the wait of a rank."""
-        texts = list(self._waiting(blocked))
-        return texts[0] if texts else f"Rank {self.rank} has waited"
+    def explain(self, group: int) -> Explain:
+        """Return a function that describes what steps of a group wait for."""
 
-    def _waiting(self, blocked: Sequence[Blocked]) -> Iterator[str]:
-        for queue, place in blocked:
-            task = self.part.streams[queue][place]
-            where = f"Rank {self.rank} {format_stream(queue)} task {task.place} has waited"
-            if task.kind == MOVE:
-                owner = int(self.part.moves.dst[task.number]) // len(self._buffers)
-                yield f"{where} for another rank to stop adding to rank {owner}'s memory"
-            elif self.part.cells[task.number].poster != self.rank:
-                poster = self.part.cells[task.number].poster
-                yield f"{where} for {self._names[task.number]} from rank {poster}"
+        def explain(blocked: Sequence[Blocked]) -> str:
+            texts = [self._waiting(group, each) for each in blocked]
+            return texts[0] if texts else f"Rank {self.rank} has waited"
+
+        return explain
+
+    def _waiting(self, group: int, blocked: Blocked) -> str:
+        step = self.groups[group][blocked.step]
+        places = [wait.place for wait in step.waits] if blocked.is_waiting else step.places
+        stream, at = places[blocked.at]
+        task = self.part.streams[stream][at]
+        where = self._where(stream, task)
+        if blocked.is_waiting:
+            poster = self.part.cells[task.number].poster
+            return f"{where} for {self._names[task.number]} from rank {poster}"
+        owner = int(self.part.moves.dst[task.number]) // len(self._buffers)
+        return f"{where} for another rank to stop adding to rank {owner}'s memory"
+
+    def _where(self, stream: int, task: Task) -> str:
+        return f"Rank {self.rank} {format_stream(stream)} task {task.place} has waited"
+
+    def _groups(self, program: Program) -> list[tuple[RankStep, ...]]:
+        turns = turns_of(program, self.part)
+        return [steps_of(program, self.part, turns, range(len(self.part.streams)))]
 
     def _slot(self, name: str) -> int:
         return self.rank * len(self._buffers) + self._buffers.index(name)
 
+    def _bound(self, step: RankStep) -> BoundStep:
+        """Bind a step but for its moves."""
+        items = [self._item_of(self.part.streams[stream][at]) for stream, at in step.places]
+        return BoundStep(
+            [self._wait_of(wait) for wait in step.waits], items, step.before, step.then
+        )
+
     def _item_of(self, task: Task) -> Item:
         if task.kind == MOVE:
             return _NOTHING
+        waiter = self.part.cells[task.number].waiter
+        return POST, self._count_of(task), (self._context.headers[waiter], self._word(task)), waiter
+
+    def _wait_of(self, wait: StepWait) -> Wait:
+        task = self.part.streams[wait.place[0]][wait.place[1]]
+        return self._count_of(task), self._word(task), wait.posts
+
+    def _count_of(self, task: Task) -> int:
+        """Return the number of a notify's count: among those from its poster, or to its waiter."""
         cell = self.part.cells[task.number]
-        if not cell.plane and cell.waiter == cell.poster:
-            local = cell.notify - self.rank * self.local
-            return (POST_LOCAL if task.kind == POST else WAIT_LOCAL, local, None, None)
-        number = self._context.notifies.number(cell)
-        word = FIRST_NOTIFY + cell.poster * NOTIFIES + number
-        if task.kind == POST:
-            count = cell.waiter * NOTIFIES + number
-            return (POST_REMOTE, count, (self._context.headers[cell.waiter], word), cell.waiter)
-        return (WAIT_REMOTE, cell.poster * NOTIFIES + number, word, None)
+        peer = cell.waiter if task.kind == POST_TASK else cell.poster
+        return peer * NOTIFIES + self._context.notifies.number(cell)
+
+    def _word(self, task: Task) -> int:
+        cell = self.part.cells[task.number]
+        return FIRST_NOTIFY + cell.poster * NOTIFIES + self._context.notifies.number(cell)
 
     def _bind_shared(self) -> None:
         """Bind all moves between regions, which are the same in every run; keep those that read or
@@ -162,14 +225,16 @@ class BoundPart:
         """
         self._callers.clear()
         regions: dict[int, Bytes] = {}
-        for items, stream in zip(self._items, self.part.streams, strict=True):
-            for place, task in enumerate(stream):
-                if task.kind == MOVE:
-                    kind, dst, src, third = self._move(task.number, regions)
-                    if isinstance(dst, np.ndarray) and isinstance(src, np.ndarray):
-                        items[place] = (kind, dst, src, third)
-                    else:
-                        self._callers.append((items, place, kind, dst, src, third))
+        for group, steps in enumerate(self.groups):
+            for number, step in enumerate(steps):
+                for place, (stream, at) in enumerate(step.places):
+                    task = self.part.streams[stream][at]
+                    if task.kind == MOVE:
+                        move = self._move(task.number, regions)
+                        if isinstance(move[1], np.ndarray) and isinstance(move[2], np.ndarray):
+                            self._steps[group][number].items[place] = move
+                        else:
+                            self._callers.append(_CallersMove(group, number, place, move))
         self._version = self._memory.regions.version
 
     def _move(self, number: int, regions: dict[int, Bytes]) -> tuple[int, _Side, _Side, Any]:
@@ -222,6 +287,38 @@ class BoundPart:
 
     def _shadow(self, slot: int) -> Bytes:
         return self._region(slot)[0]
+
+
+class BoundRun:
+    """Runs of a part on arrays of the caller's that stay where they are; `execute` runs steps."""
+
+    def __init__(
+        self,
+        part: BoundPart,
+        program: Program,
+        into: npt.NDArray[Any],
+        out: npt.NDArray[Any],
+        execute: Callable[[BoundPart, Sequence[Sequence[BoundStep]]], None],
+    ) -> None:
+        self.part = part
+        self._program, self._execute = program, execute
+        self._into, self._out = into, out
+        self._groups: list[list[BoundStep]] = []
+        self._version = -1
+
+    def __call__(self) -> None:
+        """Run once."""
+        part, version = self.part, self.part.provide(self._program)
+        if self._version != version:
+            self._groups, self._version = part.bind(self._into, self._out), version
+        part.begin(self._into, self._out)
+        with np.errstate(all="ignore"):
+            self._execute(part, self._groups)
+        part.end(self._out)
+
+    def check(self) -> None:
+        """Raise if the program can never end."""
+        self._program.linked.check(self._program)
 
 
 _NOTHING: Item = (COPY, np.zeros(0, np.uint8), np.zeros(0, np.uint8), None)

@@ -8,7 +8,6 @@ that alone.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,13 @@ import numpy.typing as npt
 
 from hccl_platform.distributed.bound_part import BoundPart, RankContext
 from hccl_platform.distributed.messages import Messenger
-from hccl_platform.distributed.one_sided import Blocked, Item
+from hccl_platform.distributed.one_sided import Explain
 from hccl_platform.distributed.wakeups import mismatch
 from hccl_platform.lowering.call import CallIdentity
 from hccl_platform.lowering.moves import Bytes
-from hccl_platform.lowering.part import MOVE
+from hccl_platform.lowering.part import Task
 from hccl_platform.lowering.script import PACKET, HostMessage, Script
+from hccl_platform.lowering.steps import RankStep, steps_of, turns_in_order
 from hccl_py.program.program import Program
 
 _OPENING = struct.Struct("<qqH")
@@ -30,7 +30,7 @@ OPENING_BYTES = 1 << 10
 
 
 class BoundScript(BoundPart):
-    """One rank's script under a tag; queue k has the tasks after exchange k."""
+    """One rank's script under a tag; group k has the steps after exchange k."""
 
     def __init__(
         self, tag: str, program: Program, script: Script, context: RankContext, half: int = 0
@@ -41,13 +41,12 @@ class BoundScript(BoundPart):
         self._packets: dict[tuple[bool, int, int], Bytes] = {}
         self._callers_bytes: dict[int, Bytes] = {}
 
-    def bind(self, into: npt.NDArray[Any], out: npt.NDArray[Any]) -> list[list[Item]]:
-        queues = super().bind(into, out)
+    def begin(self, into: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
+        super().begin(into, out)
         self._callers_bytes = self.callers(into, out)
-        return queues
 
-    def release(self, out: npt.NDArray[Any] | None) -> None:
-        super().release(out)
+    def end(self, out: npt.NDArray[Any]) -> None:
+        super().end(out)
         self._callers_bytes = {}
 
     def exchange(self, level: int, number: int, messenger: Messenger) -> None:
@@ -74,17 +73,17 @@ class BoundScript(BoundPart):
             if message.is_packet:
                 self._unpack(message, buffer)
 
-    def explain_level(self, level: int) -> Callable[[Sequence[Blocked]], str]:
-        """Return a function that describes the wait of a task after an exchange."""
+    def explain(self, group: int) -> Explain:
+        """Return a function that describes what steps after an exchange wait for."""
+        explain = super().explain(group)
+        return lambda blocked: f"{explain(blocked)}, after {group} exchanges between hosts,"
 
-        def explain(blocked: Sequence[Blocked]) -> str:
-            task = self.part.streams[level][blocked[0].place]
-            what = "another rank to stop adding to the same memory"
-            if task.kind != MOVE:
-                what = f"{self._names[task.number]} from rank {self.part.cells[task.number].poster}"
-            return f"Rank {self.rank} has waited for {what}, after {level} exchanges between hosts,"
+    def _where(self, stream: int, task: Task) -> str:
+        return f"Rank {self.rank} has waited"
 
-        return explain
+    def _groups(self, program: Program) -> list[tuple[RankStep, ...]]:
+        turns = turns_in_order(self.part.streams)
+        return [steps_of(program, self.part, turns, [n]) for n in range(len(self.part.streams))]
 
     def _buffer(self, message: HostMessage, level: int, place: int, *, is_sent: bool) -> Bytes:
         """Return the bytes that a message is sent from or received in: memory itself, or the buffer

@@ -7,6 +7,8 @@
     word 32     1 + the rank that made this one fail
     word 40     the number of the last gather for which its value is written
     word 48     is asleep until a message comes, or room for one (mailboxes.py)
+    word 64     how many words of the rank must grow before it is woken, then their numbers, each
+                with the least value that it needs
     a record of each of the last calls: number, digest, length of the text, text
     the text of an error: the reason why this rank has failed
 
@@ -21,7 +23,9 @@ from hccl_platform.distributed.shared_memory import HEADER_BYTES
 from hccl_platform.lowering.call import CallIdentity
 from hccl_py.errors import HcclError
 
-ASLEEP, CALL, DONE, CLOSED, FAILED_BY, GATHERED, MAIL_ASLEEP = 0, 8, 16, 24, 32, 40, 48
+ASLEEP, CALL, DONE, CLOSED, FAILED_BY, GATHERED, MAIL_ASLEEP, MISSING = 0, 8, 16, 24, 32, 40, 48, 64
+MOST_MISSING = 128
+"""Words that the list of missing ones has room for."""
 
 _RECORDS, _RECORD_BYTES, _RECORDS_AT = 16, 1024, 8192
 _REASON_AT = 4096

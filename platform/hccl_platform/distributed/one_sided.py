@@ -1,14 +1,15 @@
 """The loop that runs one rank's part of a program in shared memory.
 
 A rank reads and writes its peers' memory itself, and posts notifies there, as an NPU does over
-SDMA. Its streams are queues, and one thread serves them in turn: a queue runs until a wait finds
-its notify missing. Notifies are counts that only grow, so no count is ever reset.
+SDMA. One thread runs the steps of all its streams (lowering/steps.py). Notifies are counts that
+only grow, so no count is ever reset.
 
-    streams     copy ─ post ─ wait ...        a copy or reduction: numpy on mapped memory
-                wait ─ reduce ─ post ...      a post: count + 1 in the waiter's file, and a wakeup
+    step    wait, wait, ...     until the counts in the own file have grown far enough
+            copy, reduce        numpy on mapped memory
+            post                count + 1 in the waiter's file, and a wakeup
 
 A count has a mark beside it, part of the digest of the call in which it was posted: ranks that make
-different calls find out at the first notify between them.
+different calls find out when such a post has come.
 
 RDMA writes are over when they return, and notifies come after them: the strictest order that
 hardware may show. Where several ranks reduce into one place at once, which hardware does
@@ -23,25 +24,36 @@ from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, lockf
 from typing import Any, NamedTuple, TypeAlias
 
 from hccl_platform.distributed.fences import fence, order_accesses
+from hccl_platform.distributed.header import ASLEEP
 from hccl_platform.distributed.wakeups import MARK_BITS, MOST_MARK, Wakeups
 from hccl_platform.lowering.moves import Bytes
 from hccl_platform.lowering.reducing import Reduce
 
-COPY, REDUCE, LOCKED, POST_REMOTE, WAIT_REMOTE, POST_LOCAL, WAIT_LOCAL = range(7)
+COPY, REDUCE, LOCKED, POST = range(4)
 
 Item: TypeAlias = tuple[int, Any, Any, Any]
-"""A task of a queue: its kind, and three values that depend on it:
+"""A task of a step: its kind, and three values that depend on it:
 
-    COPY            destination, source
-    REDUCE          destination, source, Reduce
-    LOCKED          destination, source, (Reduce, Lock)
-    POST_REMOTE     number of the count here, (words of the waiter, word), the waiter's rank
-    WAIT_REMOTE     number of the count here, word of the own words
-    POST_LOCAL      number of the count here
-    WAIT_LOCAL      number of the count here
+    COPY      destination, source
+    REDUCE    destination, source, Reduce
+    LOCKED    destination, source, (Reduce, Lock)
+    POST      number of the count here, (words of the waiter, word), the waiter's rank
 """
 
-Queue: TypeAlias = Sequence[Item]
+Wait: TypeAlias = tuple[int, int, int]
+"""A wait of a step: number of the count here, word of the own words, posts of this run."""
+
+
+class BoundStep(NamedTuple):
+    """A step bound to memory: waits, then items. It runs after `before` others; `then` are those
+    that it is before.
+    """
+
+    waits: Sequence[Wait]
+    items: list[Item]
+    before: int
+    then: Sequence[int]
+
 
 _LOCK_MS = 1
 
@@ -67,9 +79,7 @@ class Lock(NamedTuple):
 
 
 class Counts:
-    """The number of posts and waits of this rank so far, by notify. Notifies between its own
-    streams are not among them: they count from 0 in every run.
-    """
+    """The number of posts of this rank so far, by notify, and of its waits in all runs before."""
 
     def __init__(self, notifies: int) -> None:
         self.posted = [0] * notifies
@@ -77,107 +87,136 @@ class Counts:
 
 
 class Blocked(NamedTuple):
-    """The first item of a queue that cannot go on."""
+    """A step that cannot go on: at its first wait that is not over, or at an item that another
+    rank's lock holds up.
+    """
 
-    queue: int
-    place: int
+    step: int
+    is_waiting: bool
+    at: int
 
 
 Explain: TypeAlias = Callable[[Sequence[Blocked]], str]
 
 
-def run_queues(
-    queues: Sequence[Queue],
+class _Ready:
+    """A step whose turn has come: `waited` of its waits are over, `done` of its items."""
+
+    def __init__(self, number: int, step: BoundStep) -> None:
+        self.number, self.step = number, step
+        self.waited = self.done = 0
+        self.is_due = False
+
+    @property
+    def blocked(self) -> Blocked:
+        """The place where it cannot go on."""
+        return Blocked(self.number, not self.is_due, self.done if self.is_due else self.waited)
+
+
+def run_steps(
+    steps: Sequence[BoundStep],
     counts: Counts,
-    local: int,
     words: memoryview[int],
     wakeups: Wakeups,
     explain: Explain,
 ) -> None:
-    """Run all queues to their ends.
+    """Run all steps, of which the last comes after all others.
 
-    `local` is the number of notifies between this rank's own streams, `words` are the words of its
-    own file; `explain` describes the waits of blocked queues.
+    `words` are the words of this rank's own file; `explain` describes what steps wait for.
 
-    `at[q]` is the first item of queue q that is not done, `live` has the queues with such items,
-    `flags` the posts of local notifies not yet taken. Each round tries every live queue once and
-    runs it as far as it goes. A round in which no queue moves pauses: only a peer can help then, by
-    a notify or by releasing a lock, and `pause` sees to it that no notify is missed. So a rank runs
-    all that it can before it waits, whichever stream that is on, and never waits for itself.
+    `left[n]` is the number of steps that step n still comes after, `ready` has those with none
+    left that have not run. Each round tries all of these. A round in which none runs pauses: only a
+    peer can help then, by a notify or by releasing a lock, and `pause` sees to it that no notify is
+    missed. Where one step is ready and waits, this rank sleeps until all its notifies have come;
+    where several are, until one has. So a rank runs all that it can before it waits, whichever
+    stream that is on, and never waits for itself.
     """
-    at, live = [0] * len(queues), [q for q, queue in enumerate(queues) if queue]
-    flags, is_pausing = [0] * local, False
+    left = [step.before for step in steps]
+    ready = [_Ready(n, step) for n, step in enumerate(steps) if not step.before]
 
     def blocked() -> str:
-        return explain([Blocked(q, at[q]) for q in live])
+        return explain([entry.blocked for entry in ready])
 
-    while live:
-        is_moving, is_locked = False, False
-        for q in tuple(live):
-            queue, start = queues[q], at[q]
-            kind, count, word, _ = queue[start]
-            # The two common reasons for a queue to stay blocked, checked without a call.
-            if kind == WAIT_REMOTE and words[word] >> MARK_BITS <= counts.waited[count]:
-                continue
-            if kind == WAIT_LOCAL and not flags[count]:
-                continue
-            stop, why = _advance(queue, start, counts, flags, words, wakeups)
-            is_moving |= stop > start
-            is_locked |= why == LOCKED
-            at[q] = stop
-            if stop == len(queue):
-                live.remove(q)
-        if is_moving:
-            if is_pausing:
+    def missing() -> list[tuple[int, int]]:
+        return _missing(ready, counts, words)
+
+    while ready:
+        has_run, is_locked = False, False
+        for entry in tuple(ready):
+            if not entry.is_due:
+                if not _is_due(entry, counts, words, wakeups):
+                    continue
+                entry.is_due = True
                 wakeups.resume()
-                is_pausing = False
-        elif live:
-            is_pausing = True
-            wakeups.pause(blocked, *([_LOCK_MS] if is_locked else []))
+            if not _run_items(entry, counts, wakeups):
+                is_locked = True
+                continue
+            has_run = True
+            ready.remove(entry)
+            for number in entry.step.then:
+                left[number] -= 1
+                if not left[number]:
+                    ready.append(_Ready(number, steps[number]))
+        if has_run or not ready:
+            continue
+        if is_locked:
+            wakeups.pause(blocked, _LOCK_MS)
+        else:
+            wakeups.pause(blocked, missing=missing)
 
 
-def _advance(
-    queue: Queue,
-    at: int,
-    counts: Counts,
-    flags: list[int],
-    words: memoryview[int],
-    wakeups: Wakeups,
-) -> tuple[int, int]:
-    """Run a queue until it ends or blocks; return its position and the kind of the blocking item,
-    -1 at the end.
+def _is_due(entry: _Ready, counts: Counts, words: memoryview[int], wakeups: Wakeups) -> bool:
+    """Return True if all waits of a step are over."""
+    waits = entry.step.waits
+    while entry.waited < len(waits):
+        count, word, posts = waits[entry.waited]
+        needed, value = counts.waited[count] + posts, words[word]
+        if value >> MARK_BITS < needed:
+            return False
+        entry.waited += 1
+        # The mark is that of the last post: if it is this wait's, it must be of this call.
+        if value >> MARK_BITS == needed and value & MOST_MARK != wakeups.mark:
+            wakeups.check_calls()
+    order_accesses()
+    return True
+
+
+def _missing(
+    ready: Sequence[_Ready], counts: Counts, words: memoryview[int]
+) -> list[tuple[int, int]]:
+    """Return the words that the only step which is ready still waits for, each with the least value
+    that it needs; nothing where any notify may help.
     """
-    posted, waited, mark = counts.posted, counts.waited, wakeups.mark
-    for place in range(at, len(queue)):
-        kind, first, second, third = queue[place]
+    if len(ready) > 1:
+        return []
+    least = (
+        (word, counts.waited[n] + posts << MARK_BITS) for n, word, posts in ready[0].step.waits
+    )
+    return [(word, value) for word, value in least if words[word] < value]
+
+
+def _run_items(entry: _Ready, counts: Counts, wakeups: Wakeups) -> bool:
+    """Run the items of a step; False where another rank's lock holds one up."""
+    posted, mark = counts.posted, wakeups.mark
+    items = entry.step.items
+    for at in range(entry.done, len(items)):
+        kind, first, second, third = items[at]
         if kind == COPY:
             first[...] = second
-        elif kind == WAIT_REMOTE:
-            count = words[second] >> MARK_BITS
-            if count <= waited[first]:
-                return place, kind
-            waited[first] += 1
-            # The mark is that of the last post: if it is this wait's, it must be of this call.
-            if count == waited[first] and words[second] & MOST_MARK != mark:
-                wakeups.check_calls()
-            order_accesses()
-        elif kind == POST_REMOTE:
+        elif kind == POST:
             posted[first] = count = posted[first] + 1
+            theirs, word = second
             order_accesses()
-            second[0][second[1]] = count << MARK_BITS | mark
-            fence()  # the count is written before ASLEEP is read (wakeups.py)
-            wakeups.wake_if_asleep(third)
+            theirs[word] = count << MARK_BITS | mark
+            fence()  # the count is written before ASLEEP is read (pauses.py)
+            if theirs[ASLEEP]:
+                wakeups.wake_if_ready(third)
         elif kind == REDUCE:
             third(first, second)
-        elif kind == WAIT_LOCAL:
-            if not flags[first]:
-                return place, kind
-            flags[first] -= 1
-        elif kind == POST_LOCAL:
-            flags[first] += 1
         elif not _reduce_locked(first, second, *third):
-            return place, kind
-    return len(queue), -1
+            entry.done = at
+            return False
+    return True
 
 
 def _reduce_locked(into: Bytes, what: Bytes, reduce: Reduce, lock: Lock) -> bool:

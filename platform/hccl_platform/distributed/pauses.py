@@ -102,6 +102,7 @@ class Pauses:
         else:
             self._crowded = max(self._crowded - 1, 0)
             self._is_asleep = True
+            self._announce()
         self._own[self._word] = wants  # again after a sleep: who wakes this rank clears it
         fence()
 
@@ -111,6 +112,9 @@ class Pauses:
             self._is_asleep = False
             self._own[self._word] = 0
         self._pauses = 0
+
+    def _announce(self) -> None:
+        """Publish the wants of this rank, before it is marked as asleep."""
 
     def _yield(self) -> None:
         """Let other processes run; if they take long, there are more ranks than cores."""

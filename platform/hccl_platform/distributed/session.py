@@ -10,11 +10,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from hccl_platform.distributed.bound_part import BoundPart, RankContext
+from hccl_platform.distributed.bound_part import BoundPart, BoundRun, RankContext
 from hccl_platform.distributed.fences import order_accesses
 from hccl_platform.distributed.header import GATHERED, Header
 from hccl_platform.distributed.mailboxes import RingMailboxes
-from hccl_platform.distributed.one_sided import Counts, Queue, run_queues
+from hccl_platform.distributed.one_sided import BoundStep, Counts, run_steps
 from hccl_platform.distributed.rendezvous import close_descriptors, exchange_descriptors
 from hccl_platform.distributed.rings import RING_BYTES, ByteRing
 from hccl_platform.distributed.shared_memory import (
@@ -72,12 +72,12 @@ class SharedSession:
         )
         memory = SharedMemory([d.memory for d in self._descriptors], Regions(size, ccl_bytes))
         words = [memory.words(r) for r in range(size)]
-        self._context = RankContext(memory, Notifies(), Reducer(), words)
+        self._counts = Counts(size * NOTIFIES)
+        self._context = RankContext(memory, Notifies(), Reducer(), words, self._counts)
         self._memory, self._words = memory, words
         headers = [Header(own) for own in words]
         self._wakeups = Wakeups(rank, headers, self._descriptors, limit_s)
         self._limit_s = limit_s
-        self._counts = Counts(size * NOTIFIES)
         self._mailboxes: RingMailboxes | None = None
         self._gathers = 0
         self._parts: WeakKeyDictionary[Program, dict[tuple[str, int], BoundPart]]
@@ -103,27 +103,33 @@ class SharedSession:
         outputs: Sequence[npt.NDArray[Any]],
         stream: object = None,
     ) -> Work:
+        self.bind(tag, program, inputs, outputs)()
+        return DONE
+
+    def bind(
+        self,
+        tag: str,
+        program: Program,
+        inputs: Sequence[npt.NDArray[Any]],
+        outputs: Sequence[npt.NDArray[Any]],
+    ) -> Callable[[], None]:
         with self._order:
             self._state.check()
-            part = self._part(tag, program, self._state.next_half(tag, program))
-            written = part.part.moves.written_slots
+            written = self._part(tag, program).part.moves.written_slots
             into, out = user_arrays(program, self.local_ranks, inputs, outputs, written).values()
+        runs: dict[int, BoundRun] = {}
 
-            def work() -> None:
-                if not part.has_room:  # the same call is the first one with this part at all ranks
-                    self._memory.regions.provide(tag, program)
-                    part.has_room = True
-                queues = part.bind(into, out)
-                is_good = False
-                try:
-                    with np.errstate(all="ignore"):
-                        self._execute(part, queues)
-                    is_good = True
-                finally:
-                    part.release(out if is_good else None)
+        def call() -> None:
+            with self._order:
+                self._state.check()
+                half = self._state.next_half(tag, program)
+                if half not in runs:
+                    part = self._part(tag, program, half)
+                    runs[half] = BoundRun(part, program, into, out, self._execute)
+                run = runs[half]
+                self._call(run.part.call, run, run.check)
 
-            self._call(part.call, work, lambda: program.linked.check(program))
-        return DONE
+        return call
 
     def gather(self, data: bytes) -> list[bytes]:
         with self._order:
@@ -169,10 +175,11 @@ class SharedSession:
         self._wakeups.headers.clear()
         self._memory.close()
 
-    def _execute(self, part: BoundPart, queues: Sequence[Queue]) -> None:
-        """Run the queues of a bound part."""
+    def _execute(self, part: BoundPart, groups: Sequence[Sequence[BoundStep]]) -> None:
+        """Run the steps of a bound part."""
         words = self._words[self._rank]
-        run_queues(queues, self._counts, part.local, words, self._wakeups, part.explain)
+        for group, steps in enumerate(groups):
+            run_steps(steps, self._counts, words, self._wakeups, part.explain(group))
 
     def _gather(self, data: bytes) -> list[bytes]:
         """Write this rank's value over the one before the last, which all ranks have read by now;

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from hccl_platform.distributed.fences import fence
-from hccl_platform.distributed.header import ASLEEP, CALL, CLOSED, DONE, FAILED_BY, Header
+from hccl_platform.distributed.header import (
+    ASLEEP,
+    CALL,
+    CLOSED,
+    DONE,
+    FAILED_BY,
+    MISSING,
+    MOST_MISSING,
+    Header,
+)
 from hccl_platform.distributed.late_ranks import held_up
-from hccl_platform.distributed.pauses import Pauses
+from hccl_platform.distributed.pauses import LOOK_MS, Pauses
 from hccl_platform.distributed.rendezvous import Descriptors
 from hccl_platform.lowering.call import CallIdentity
 from hccl_py.errors import ExecTimeoutError, MismatchError, PeerLostError
@@ -27,7 +37,16 @@ MARK_BITS = 24
 MOST_MARK = (1 << MARK_BITS) - 1
 """The part of a call's digest that its notifies carry."""
 
+Missing: TypeAlias = Sequence[tuple[int, int]]
+"""Words of a rank, each with the least value that it waits for."""
+
+_MISSING_PLACES = range(MISSING + 1, MISSING + 1 + 2 * MOST_MISSING, 2)
+
 _ALL_WAIT = "All ranks have begun this call and wait: one of them gets too little of a processor."
+
+
+def _nothing() -> Missing:
+    return ()
 
 
 class Wakeups(Pauses):
@@ -53,6 +72,7 @@ class Wakeups(Pauses):
         self._limit_s = limit_s
         self._check: Callable[[], None] | None = None
         self._since = 0.0
+        self._missing: Callable[[], Missing] = _nothing
 
     def begin(self, call: CallIdentity, check: Callable[[], None] | None = None) -> None:
         """Begin the next call; raise the error of a rank that has failed. `check` raises if the
@@ -68,11 +88,44 @@ class Wakeups(Pauses):
     def end(self) -> None:
         """End the call."""
         self._own[DONE] = self.number
-        self._check = None
+        self._check, self._missing = None, _nothing
 
     def resume(self) -> None:
         super().resume()
         self._since = 0.0
+
+    def pause(
+        self,
+        explain: Callable[[], str],
+        most_ms: int = LOOK_MS,
+        wants: int = 1,
+        missing: Callable[[], Missing] = _nothing,
+    ) -> None:
+        """Pause; a peer that posts wakes this rank once all words that are `missing` have the
+        values beside them, any post where none are named.
+        """
+        self._missing = missing
+        super().pause(explain, most_ms, wants)
+
+    def _announce(self) -> None:
+        """Write what is missing. Peers may read it meanwhile: what they see of an older list is
+        over, or still missing.
+        """
+        missing = self._missing()
+        if len(missing) > MOST_MISSING:
+            missing = ()
+        for place, (word, least) in zip(_MISSING_PLACES, missing, strict=False):
+            self._own[place], self._own[place + 1] = word, least
+        self._own[MISSING] = len(missing)
+
+    def wake_if_ready(self, rank: int) -> None:
+        """Wake a rank that sleeps, if nothing is missing there any more."""
+        words = self.headers[rank].words
+        for place in _MISSING_PLACES[: words[MISSING]]:
+            if words[words[place]] < words[place + 1]:
+                return
+        words[ASLEEP] = 0
+        self.wake(rank)
 
     def wait_until(self, is_done: Callable[[], bool], explain: Callable[[], str]) -> None:
         """Pause until a condition holds that a peer brings about, and wakes this rank for."""
@@ -126,6 +179,7 @@ class Wakeups(Pauses):
 
     def close(self) -> None:
         """Publish to ranks that wait for this one that it will make no more calls."""
+        self._missing = _nothing
         self._own[CLOSED] = 1
         fence()
         for rank in range(len(self.headers)):

@@ -274,9 +274,10 @@ def test_who_waits_for_a_lock_says_so() -> None:
     def body(world: World, session: SharedSession) -> list[str]:
         bound = session._part("tag", run.program)
         return [
-            bound.explain([Blocked(queue, place)])
-            for queue, stream in enumerate(bound.part.streams)
-            for place, task in enumerate(stream)
+            bound.explain(0)([Blocked(number, is_waiting=False, at=at)])
+            for number, step in enumerate(bound.groups[0])
+            for at, (stream, place) in enumerate(step.places)
+            for task in [bound.part.streams[stream][place]]
             if task.kind == MOVE and task.number in bound.part.atomic
         ]
 

@@ -6,13 +6,22 @@ from types import SimpleNamespace
 
 import pytest
 
-from hccl_platform.distributed.header import ASLEEP, CALL, CLOSED, DONE, FAILED_BY, Header
+from hccl_platform.distributed.header import (
+    ASLEEP,
+    CALL,
+    CLOSED,
+    DONE,
+    FAILED_BY,
+    FIRST_NOTIFY,
+    MOST_MISSING,
+    Header,
+)
 from hccl_platform.distributed.rendezvous import (
     Descriptors,
     close_descriptors,
     make_descriptors,
 )
-from hccl_platform.distributed.shared_memory import HEADER_BYTES
+from hccl_platform.distributed.shared_memory import HEADER_BYTES, NOTIFIES
 from hccl_platform.distributed.wakeups import Wakeups, mismatch
 from hccl_platform.lowering.call import CallIdentity
 from hccl_py.errors import ExecTimeoutError, MismatchError, ParameterError, PeerLostError
@@ -34,7 +43,9 @@ def files() -> Iterator[list[int]]:
 @pytest.fixture
 def ranks(files: list[int]) -> list[Wakeups]:
     """All ranks in this process, which share their headers."""
-    headers = [Header(memoryview(bytearray(HEADER_BYTES)).cast("q")) for _ in range(RANKS)]
+    headers = [
+        Header(memoryview(bytearray(HEADER_BYTES + 8 * NOTIFIES)).cast("q")) for _ in range(RANKS)
+    ]
     made = [Descriptors(-1, *files[3 * rank : 3 * rank + 3]) for rank in range(RANKS)]
     return [Wakeups(rank, headers, made, LIMIT_S) for rank in range(RANKS)]
 
@@ -308,3 +319,37 @@ def test_descriptors_are_of_this_process_and_nothing_has_woken_it_yet() -> None:
     for descriptor in made:
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(descriptor)
+
+
+def asleep_until(rank: Wakeups, missing: list[tuple[int, int]]) -> None:
+    """Bring a rank to the point before it sleeps."""
+    while not rank.headers[rank.rank].words[ASLEEP]:
+        rank.pause(lambda: "It waits", 1, missing=lambda: missing)
+
+
+def test_a_rank_that_misses_several_notifies_is_woken_by_the_last(
+    ranks: list[Wakeups], files: list[int]
+) -> None:
+    own, first, second = ranks[0].headers[0].words, FIRST_NOTIFY, FIRST_NOTIFY + 1
+    asleep_until(ranks[0], [(first, 3), (second, 1)])
+    own[second] = 1
+    ranks[1].wake_if_ready(0)
+    assert own[ASLEEP]
+    own[first] = 2
+    ranks[2].wake_if_ready(0)
+    assert own[ASLEEP]
+    own[first] = 3
+    ranks[2].wake_if_ready(0)
+    assert not own[ASLEEP]
+    assert os.eventfd_read(files[0]) == 1
+
+
+@pytest.mark.parametrize("missing", [[], [(FIRST_NOTIFY, 1)] * (MOST_MISSING + 1)])
+def test_a_rank_that_names_nothing_or_too_much_is_woken_by_any_notify(
+    ranks: list[Wakeups], files: list[int], missing: list[tuple[int, int]]
+) -> None:
+    asleep_until(ranks[0], [(FIRST_NOTIFY, 1)])
+    ranks[0].resume()
+    asleep_until(ranks[0], missing)
+    ranks[1].wake_if_ready(0)
+    assert os.eventfd_read(files[0]) == 1
