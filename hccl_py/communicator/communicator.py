@@ -25,7 +25,7 @@ from hccl_py.communicator.collectives import Ranks, averaged, check_average
 from hccl_py.communicator.device_arrays import DeviceArray, is_array
 from hccl_py.communicator.domain import Domain, domain_of
 from hccl_py.communicator.groups import check_name, members_of, members_of_colors
-from hccl_py.communicator.pending import CallQueue, Pending, Result
+from hccl_py.communicator.pending import BoundCall, CallQueue, Pending, Result
 from hccl_py.communicator.planning import ExecutorChoice as Choice
 from hccl_py.communicator.planning import Plan, Planner, idle
 from hccl_py.communicator.tensors import tensors_in
@@ -37,6 +37,7 @@ from hccl_py.plugins.executor import Executor
 from hccl_py.plugins.platforms import (
     Abortable,
     Asynchronous,
+    Binding,
     Mailboxes,
     Messaging,
     OnDevice,
@@ -269,13 +270,20 @@ class Communicator(CollectiveOps):
         """Run a plan on prepared arrays."""
         self._calls.run(partial(_execute, self._open_session(), plan, arrays))
 
-    def run_flat(self, op: OpParam, inputs: list[Array], outputs: list[Array]) -> Result:
-        """Run an op on one flat input and output per local rank, of the sizes and types that it
-        takes: inputs that are their outputs where `op` is in place, else apart from them.
+    def bind(self, op: OpParam, inputs: list[Array], outputs: list[Array]) -> BoundCall:
+        """Plan an op on one flat input and output per local rank, of the sizes and types that it
+        takes: inputs that are their outputs where `op` is in place, else apart from them. Return
+        the call, which may be made for as long as the arrays stay where they are.
         """
+        session = self._open_session()
         plan = self._planner.nothing(op) if idle(op) else self.plan(op)
-        self.run_plan(plan, Arrays(plan.op, inputs, outputs, list(outputs)))
-        return Result(list(outputs), plan.selection, plan.program)
+        result = Result(list(outputs), plan.selection, plan.program)
+        if not (plan.op.extent and isinstance(session, Binding)):
+            arrays = Arrays(plan.op, inputs, outputs, list(outputs))
+            return BoundCall(self._calls, result, partial(_execute, session, plan, arrays))
+        tag, program = plan.selection.tag, plan.program
+        session.allocate(tag, program)
+        return BoundCall(self._calls, result, session.bind(tag, program, inputs, outputs))
 
     def time_tasks(self, plan: Plan, arrays: Arrays) -> TaskTimes:
         """Run a plan on prepared arrays, and return when every task began and ended;

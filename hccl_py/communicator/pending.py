@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hccl_py.communicator.arrays import Output
 from hccl_py.errors import ExecTimeoutError, ParameterError
@@ -45,6 +45,20 @@ class Result:
     outputs: list[Output]
     selection: Selection
     program: Program
+
+
+class QueuedCall(Protocol):
+    """A call that waits in a queue for its turn."""
+
+    def run(self) -> Callable[[], None]:
+        """Make the call; return a function that wakes the threads that wait for it."""
+
+    def fail(self, error: BaseException) -> None:
+        """End a call that was never made."""
+
+
+class _CallersTurn:
+    """The place in a queue of a thread that waits to make its call itself."""
 
 
 class Pending:
@@ -127,7 +141,7 @@ class CallQueue:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._waiting: deque[object] = deque()  # a Pending, or an object for a waiting caller
+        self._waiting: deque[QueuedCall | _CallersTurn] = deque()
         self._runs = 0  # the thread whose call runs, 0 where none does
         self._worker: threading.Thread | None = None
         self._ends = False
@@ -156,17 +170,21 @@ class CallQueue:
     def start(self, name: str, call: Callable[[], Result]) -> Pending:
         """Make a call in the worker when its turn has come."""
         pending = Pending(name, self, call)
+        self.add(pending)
+        return pending
+
+    def add(self, call: QueuedCall) -> None:
+        """Have the worker make a call when its turn has come."""
         with self._lock:
             if self._ends:
                 raise ParameterError("The communicator is closed.", "Make a new one.")
-            self._waiting.append(pending)
+            self._waiting.append(call)
             if self._worker is None:
                 self._worker = threading.Thread(
                     target=self._work, args=(lambda: False,), name="hccl-py calls", daemon=True
                 )
                 self._worker.start()
             self._changed.notify_all()
-        return pending
 
     def help(self, is_over: Callable[[], bool]) -> None:
         """Make pending calls until `is_over`, where this thread is the worker: no other thread
@@ -178,8 +196,8 @@ class CallQueue:
     def fail_pending(self) -> None:
         """End the calls whose turn has not come with an error."""
         with self._lock:
-            dropped = [call for call in self._waiting if isinstance(call, Pending)]
-            self._waiting = deque(c for c in self._waiting if not isinstance(c, Pending))
+            dropped = [call for call in self._waiting if not isinstance(call, _CallersTurn)]
+            self._waiting = deque(call for call in self._waiting if isinstance(call, _CallersTurn))
         for pending in dropped:
             pending.fail(ParameterError("The communicator was closed.", "Wait for its calls."))
         with self._lock:
@@ -197,7 +215,7 @@ class CallQueue:
             self._worker.join(LAST_CALLBACKS_S)
 
     def _wait_for_turn(self, me: int) -> None:
-        turn = object()
+        turn = _CallersTurn()
 
         def has_come() -> bool:
             return not self._runs and self._waiting[0] is turn
@@ -229,11 +247,12 @@ class CallQueue:
             settle()
             del pending, settle
 
-    def _next(self, is_over: Callable[[], bool]) -> Pending | None:
+    def _next(self, is_over: Callable[[], bool]) -> QueuedCall | None:
         """Take the next call, once it is its turn; None where it is over."""
 
         def is_ready() -> bool:
-            return not self._runs and bool(self._waiting) and isinstance(self._waiting[0], Pending)
+            waiting = self._waiting
+            return not self._runs and bool(waiting) and not isinstance(waiting[0], _CallersTurn)
 
         with self._lock:
             self._changed.wait_for(
@@ -243,7 +262,7 @@ class CallQueue:
                 return None
             self._runs = threading.get_ident()
             pending = self._waiting.popleft()
-            assert isinstance(pending, Pending)
+            assert not isinstance(pending, _CallersTurn)
             return pending
 
     def _pass_on(self) -> None:
@@ -251,3 +270,16 @@ class CallQueue:
             self._runs = 0
             if self._waiting or self._ends:
                 self._changed.notify_all()
+
+
+class BoundCall:
+    """A planned call on arrays that stay where they are, to be made any number of times."""
+
+    def __init__(self, queue: CallQueue, result: Result, call: Callable[[], None]) -> None:
+        self.result = result
+        """The result after every call: the same arrays."""
+        self._queue, self._call = queue, call
+
+    def run(self) -> None:
+        """Make the call when its turn has come."""
+        self._queue.run(self._call)

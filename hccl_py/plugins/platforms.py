@@ -33,6 +33,7 @@ __all__ = [
     "Abortable",
     "Adversary",
     "Asynchronous",
+    "Binding",
     "Check",
     "Chooser",
     "DiagnosticsProvider",
@@ -248,6 +249,22 @@ class Platform(Protocol):
         longer than `config.wait_seconds(topology.product)`; `schedule` asks for a certain
         interleaving, where the platform can choose. None where this process owns no rank of the
         group.
+        """
+
+
+@runtime_checkable
+class Binding(Protocol):
+    """A session that binds programs to arrays, for calls that are made again and again."""
+
+    def bind(
+        self,
+        tag: str,
+        program: Program,
+        inputs: Sequence[npt.NDArray[Any]],
+        outputs: Sequence[npt.NDArray[Any]],
+    ) -> Callable[[], None]:
+        """Return a function that does what `run` does with these arguments and comes back after the
+        run. It may be called for as long as the arrays stay where they are.
         """
 
 

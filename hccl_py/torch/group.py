@@ -16,7 +16,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from hccl_py.communicator.communicator import Communicator
 from hccl_py.errors import HcclError
 from hccl_py.plugins.platforms import Mailboxes
 from hccl_py.torch import calls
@@ -24,6 +23,7 @@ from hccl_py.torch.joining import Member, member_of
 from hccl_py.torch.point_to_point import PointToPoint
 from hccl_py.torch.queues import TorchQueue
 from hccl_py.torch.reductions import TorchReduction, reduction_of
+from hccl_py.torch.repeats import TensorCommunicator
 from hccl_py.torch.sparse import sparse_all_reduce
 from hccl_py.torch.work import JoinedWork, TorchWork, as_torch_error
 
@@ -138,7 +138,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             return self._each(sparse_all_reduce, tensors, opts, op=op)
         reductions = [_reduction(op, tensor.dtype) for tensor in tensors]
 
-        def call(comm: Communicator) -> None:
+        def call(comm: TensorCommunicator) -> None:
             for tensor, reduction in zip(tensors, reductions, strict=True):
                 calls.all_reduce(comm, tensor, reduction)
 
@@ -221,7 +221,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """Hold every rank until all have made the call, and all calls on devices have ended."""
         for device, queue in self._queues.items():
             if device != CPU:
-                self._submit_to(queue, Communicator.synchronize, [], in_background=False)
+                self._submit_to(queue, TensorCommunicator.synchronize, [], in_background=False)
         return self._submit(calls.barrier, [], opts, [])
 
     # ---- messages ----
@@ -257,7 +257,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     ) -> TorchWork:
         """Submit one call of a function for each tensor."""
 
-        def call(comm: Communicator) -> None:
+        def call(comm: TensorCommunicator) -> None:
             for tensor in tensors:
                 function(comm, tensor, **more)
 
@@ -273,14 +273,14 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     ) -> TorchWork:
         """Submit one call of a function for each pair of outputs and inputs."""
 
-        def call(comm: Communicator) -> None:
+        def call(comm: TensorCommunicator) -> None:
             for output, input in pairs:
                 function(comm, output, input, **more)
 
         return self._submit(call, result, opts, pairs)
 
     def _submit(
-        self, call: Callable[[Communicator], None], result: Any, opts: Any, tensors: Any
+        self, call: Callable[[TensorCommunicator], None], result: Any, opts: Any, tensors: Any
     ) -> TorchWork:
         """Submit a call, to the queue of the device on which its tensors are.
 
@@ -296,7 +296,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def _submit_to(
         self,
         queue: TorchQueue,
-        call: Callable[[Communicator], None],
+        call: Callable[[TensorCommunicator], None],
         result: Any,
         *,
         in_background: bool,

@@ -14,14 +14,15 @@ import torch.distributed as dist
 
 from hccl_py.call.config import Config
 from hccl_py.call.op_param import OpParam
-from hccl_py.communicator.communicator import Communicator
 from hccl_py.communicator.domain import Domain
+from hccl_py.communicator.pending import CallQueue
 from hccl_py.communicator.planning import ExecutorChooser
 from hccl_py.errors import NotSupportedError, ParameterError, PeerLostError
 from hccl_py.plugins.discovery import Registered, Registry, find_platform, installed_executors
 from hccl_py.plugins.platforms import Group, ProcessPlatform
 from hccl_py.topology import Topology, topology_of
 from hccl_py.torch.presence import Presence
+from hccl_py.torch.repeats import TensorCommunicator
 from hccl_py.torch.settings import Settings
 from hccl_py.torch.store import TorchStore, answering, store_of_attempt
 
@@ -62,16 +63,18 @@ class Member:
         """The ranks of the group but this one."""
         return [rank for rank in range(self.size) if rank != self.rank]
 
-    def communicator(self, device: torch.device) -> Communicator:
+    def communicator(self, device: torch.device, calls: CallQueue) -> TensorCommunicator:
         """Open the group's communicator for tensors of a device; all its ranks do so."""
-        return self._open(tuple(range(self.size)), self.name, device, self.config)
+        return self._open(tuple(range(self.size)), self.name, device, self.config, calls)
 
-    def pair(self, source: int, destination: int, name: str, device: torch.device) -> Communicator:
+    def pair(
+        self, source: int, destination: int, name: str, device: torch.device, calls: CallQueue
+    ) -> TensorCommunicator:
         """Open the communicator of a sender, its rank 0, and a receiver; both do so."""
         self.check_other(destination if source == self.rank else source)
         size = min(self.config.buffsize_mb, MESSAGE_MB)
         config = replace(self.config, buffsize_mb=size)
-        return self._open((source, destination), name, device, config)
+        return self._open((source, destination), name, device, config, calls)
 
     def check_other(self, rank: int) -> None:
         """Refuse a message of this rank to itself."""
@@ -120,8 +123,13 @@ class Member:
         return found
 
     def _open(
-        self, ranks: tuple[int, ...], name: str, device: torch.device, config: Config
-    ) -> Communicator:
+        self,
+        ranks: tuple[int, ...],
+        name: str,
+        device: torch.device,
+        config: Config,
+        calls: CallQueue,
+    ) -> TensorCommunicator:
         """Open the communicator of some ranks, which are a world of their own for the platform."""
         topology, rank = self.topology.subset(ranks), ranks.index(self.rank)
         config = replace(config, exec_timeout=max(1, ceil(self.seconds)))
@@ -141,7 +149,7 @@ class Member:
             ranks=group.world_ranks,
             name=name,
         )
-        return Communicator(domain=domain)
+        return TensorCommunicator(domain, calls)
 
 
 class _Named:

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import torch
 
-from hccl_py.communicator.communicator import Communicator
 from hccl_py.errors import ExecTimeoutError, PeerLostError
 from hccl_py.torch.joining import Member
 from hccl_py.torch.queues import Call, TorchQueue
+from hccl_py.torch.repeats import TensorCommunicator
 from hccl_py.torch.tensor_arrays import flat, put
 from hccl_py.torch.work import TorchWork
 
@@ -46,7 +46,7 @@ def on_current_stream(device: torch.device, call: Call) -> Call:
     module = torch.get_device_module(device)
     stream = module.current_stream(device)
 
-    def work(comm: Communicator) -> None:
+    def work(comm: TensorCommunicator) -> None:
         with module.stream(stream):
             call(comm)
 
@@ -67,7 +67,7 @@ class Pairs:
         me = self._member.rank
         data = flat(tensor).copy()
 
-        def call(comm: Communicator) -> None:
+        def call(comm: TensorCommunicator) -> None:
             self._member.announce(destination, tag)
             comm.send_recv([data], [(_FIRST, _SECOND)])
 
@@ -109,7 +109,7 @@ class Pairs:
             queue.abort()
 
     def _receive(self, tensor: torch.Tensor, source: int, tag: int) -> TorchWork:
-        def call(comm: Communicator) -> None:
+        def call(comm: TensorCommunicator) -> None:
             data = flat(tensor)
             comm.send_recv([None], [(_FIRST, _SECOND)], out=[data])
             put(tensor, data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class TorchReduction:
                 f"all_reduce does not support {name} on complex tensors.", "It takes sum and avg."
             )
 
-    @property
+    @cached_property
     def in_hccl(self) -> str | None:
         """The op's name for a communicator; None where only a fold gives torch's result."""
         whole = not (self.dtype.is_floating_point or self.dtype.is_complex)
@@ -80,9 +81,13 @@ class TorchReduction:
 
 def reduction_of(op: Any, dtype: torch.dtype) -> TorchReduction:
     """Return the reduction of torch's reduce op for a type; NotSupportedError if there is none."""
-    kind = getattr(op, "op", op)
+    return _reduction_of(getattr(op, "op", op), dtype)
+
+
+@cache
+def _reduction_of(kind: Any, dtype: torch.dtype) -> TorchReduction:
     if kind not in _NAMES:
         raise NotSupportedError(
-            f"The reduce op {op} is not offered.", f"Offered: {', '.join(_NAMES.values())}."
+            f"The reduce op {kind} is not offered.", f"Offered: {', '.join(_NAMES.values())}."
         )
     return TorchReduction(_NAMES[kind], dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from hccl_py.communicator.tensors import check_dense, memory_of, on_device
 from hccl_py.errors import ParameterError
 
 Array = npt.NDArray[Any]
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def array_of(tensor: torch.Tensor) -> Array:
@@ -50,6 +53,26 @@ def flat(tensor: torch.Tensor) -> Array:
     return np.ascontiguousarray(array).reshape(-1)
 
 
+def place_of(tensor: torch.Tensor) -> tuple[int, int, torch.dtype] | None:
+    """Return the address, the number of elements and the type of a tensor whose memory `flat`
+    returns as it is; None for any other.
+    """
+    if type(tensor) not in _PLAIN or not (tensor.is_cpu and tensor.layout is torch.strided):
+        return None
+    if tensor.is_neg() or not tensor.is_contiguous() or tensor.is_complex():
+        return None
+    return tensor.data_ptr(), tensor.numel(), tensor.dtype
+
+
+def unowned(data: Array) -> Array:
+    """Return the same memory as an array that does not keep it."""
+    if not data.nbytes:
+        return data
+    memory: Any = (ctypes.c_uint8 * data.nbytes).from_address(data.__array_interface__["data"][0])
+    row: Array = np.frombuffer(memory, data.dtype)
+    return row
+
+
 def joined(tensors: Sequence[torch.Tensor]) -> Array:
     """Return the elements of several tensors in one row."""
     if len(tensors) == 1:
@@ -72,7 +95,7 @@ def put(tensor: torch.Tensor, elements: Array) -> None:
     if not np.may_share_memory(target, elements):
         target[...] = elements.reshape(target.shape)
     if _is_lazy(tensor):
-        tensor.copy_(plain)
+        tensor.detach().copy_(plain)
 
 
 def put_back(tensor: torch.Tensor, elements: Array) -> None:

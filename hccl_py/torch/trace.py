@@ -33,6 +33,11 @@ class CallTrace:
     program: Program
     folded: bool = False
 
+    @classmethod
+    def of(cls, call: str, rank: int, result: Result, *, folded: bool = False) -> CallTrace:
+        """Return the trace of a call with this result."""
+        return cls(call, rank, result.selection, result.program, folded)
+
     @property
     def executor(self) -> str:
         """The name of the executor that ran."""
@@ -58,9 +63,9 @@ class CallTrace:
 _traces: deque[CallTrace] = deque(maxlen=TRACES)
 
 
-def note(call: str, rank: int, result: Result, folded: bool = False) -> None:
-    """Keep the trace of a call."""
-    _traces.append(CallTrace(call, rank, result.selection, result.program, folded))
+def note(trace: CallTrace) -> None:
+    """Keep the trace of a call that has ended."""
+    _traces.append(trace)
 
 
 def last_trace() -> CallTrace | None:

@@ -36,8 +36,7 @@ class TorchWork(dist.Work):  # type: ignore[misc]
     def run(self, call: Callable[[], None]) -> None:
         """Run the call and end, with its error if it has one."""
         try:
-            with torch.no_grad():
-                call()
+            call()
         except Exception as error:
             self.fail(as_torch_error(error))
         except BaseException as error:

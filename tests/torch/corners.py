@@ -6,14 +6,17 @@ import gc
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
 
+import hccl_py.torch
 from hccl_py.torch.group import ProcessGroup
 
 MOVED_ONLY = (torch.float8_e4m3fn, torch.float8_e5m2)
@@ -289,6 +292,50 @@ def _held() -> tuple[int, int, int]:
     return len(os.listdir("/proc/self/fd")), threading.active_count(), mapped
 
 
+def calls_made_again(rank: int, size: int) -> None:
+    """What a call keeps for the next time is that of the same memory, op and parameters; and not
+    the memory itself.
+    """
+    memory = torch.zeros(12)
+    for turn in range(3):
+        own = torch.arange(6.0) + rank + turn
+        memory[:6] = own
+        dist.all_reduce(memory[:6])
+        total = size * (torch.arange(6.0) + turn) + sum(range(size))
+        assert torch.equal(memory[:6], total)
+        assert str(hccl_py.torch.last_trace()).startswith("all_reduce: all_reduce of 6 fp32")
+        memory[:6] = own
+        dist.all_reduce(memory[:6], dist.ReduceOp.AVG)
+        assert torch.equal(memory[:6], total / size)
+        memory[:6] = own
+        dist.all_reduce(memory[:6], dist.ReduceOp.MAX)
+        assert torch.equal(memory[:6], own - rank + size - 1)
+        memory[:6] = own
+        dist.all_reduce(memory[:6].view(torch.int32), dist.ReduceOp.BXOR)  # folded: not kept
+        dist.all_reduce(memory.view(6, 2)[:, 1].zero_())
+        for root in (0, turn % size):
+            memory[:6] = own
+            dist.broadcast(memory[:6], root)
+            assert torch.equal(memory[:6], own - rank + root)
+        parts = torch.empty(6 * size)
+        dist.all_gather_into_tensor(parts, memory[:6])
+        assert torch.equal(parts, memory[:6].repeat(size))
+        large = torch.ones(1 << (17 + 2 * turn))  # buffers move
+        dist.all_reduce(large)
+        assert large.unique().tolist() == [size]
+        leaf = torch.ones(4, requires_grad=True)
+        dist.all_reduce(leaf)
+        assert leaf.tolist() == [size] * 4
+    array = np.ones(1000, np.float32)
+    is_kept, given = weakref.ref(array), torch.from_numpy(array)
+    del array
+    for _ in range(2):
+        dist.all_reduce(given)
+    assert is_kept() is not None
+    del given
+    assert is_kept() is None
+
+
 def functions_of_a_repeated_call(rank: int, size: int) -> dict[str, int]:
     """Return how many Python functions of ours run in a call that is made again, by op: in a group
     of one, where no rank waits.
@@ -299,6 +346,7 @@ def functions_of_a_repeated_call(rank: int, size: int) -> dict[str, int]:
         "all_reduce": lambda: dist.all_reduce(data, group=alone),
         "broadcast": lambda: dist.broadcast(data, rank, group=alone),
         "all_gather": lambda: dist.all_gather_into_tensor(data, part, group=alone),
+        "barrier": lambda: dist.barrier(alone),
     }
     found = {}
     for name, call in calls.items():

@@ -9,7 +9,7 @@ import pytest
 from tests.torch import corners
 from tests.torch.conftest import Ranks
 
-MOST_FUNCTIONS = 120
+MOST_FUNCTIONS = 75
 """Functions of a call that has been made before; laying its arrays out takes as many again."""
 
 
@@ -31,6 +31,7 @@ MOST_FUNCTIONS = 120
         corners.buffers_of_messages,
         corners.groups_come_and_go,
         corners.a_group_that_is_let_go,
+        corners.calls_made_again,
     ],
     ids=lambda program: program.__name__,
 )
