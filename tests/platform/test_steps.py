@@ -94,6 +94,7 @@ def test_a_step_needs_what_the_streams_of_its_tasks_need(executor: type[Executor
         ]
         for wait in Random(rank).sample(waits, min(len(waits), 30)):
             assert done_in_steps_without(steps, wait) == done_without(part, wait), wait
+    run_all(program, Random(program.task_count))
 
 
 def run_all(program: Program, random: Random) -> None:
@@ -136,6 +137,9 @@ def clean_programs() -> tuple[Program, ...]:
 
 
 def test_programs_that_share_cells_end_right_in_every_order() -> None:
+    """Several streams post to one that waits for each of them: only the program's walk says which
+    post is whose.
+    """
     assert sum(len(shared_cells(program)) > 0 for program in clean_programs()) > 10
     for seed, program in enumerate(clean_programs()):
         for order in range(3):

@@ -19,7 +19,7 @@ this rank could do meanwhile is of use to others.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -58,10 +58,10 @@ class RankStep(NamedTuple):
 
 
 def turns_of(program: Program, part: RankPart) -> Turns:
-    """Return the turns of a part: those on their streams, and those of the program's walk where
-    several streams share a cell.
+    """Return the turns of a part. Where several streams share a cell, the notifies between them may
+    say whose turn is first; else it is that of the program's walk, whose order all ranks can keep.
 
-    Raises what `Linked.check` raises if such a program cannot end.
+    Raises what `Linked.check` raises if a program of the last kind cannot end.
     """
     turns = turns_in_order(part.streams)
     streams: dict[tuple[int, int], set[int]] = defaultdict(set)
@@ -73,7 +73,10 @@ def turns_of(program: Program, part: RankPart) -> Turns:
         for (kind, number), found in streams.items()
         if len(found) > 1 and (kind == WAIT or (kind == POST and is_local(part.cells[number])))
     }
-    return turns | (_turns_of_walk(program, part, shared) if shared else {})
+    if not shared:
+        return turns
+    joined = _turns_of_joins(part)
+    return turns | (_turns_of_walk(program, part, shared) if joined is None else joined)
 
 
 def turns_in_order(streams: Sequence[Sequence[Task]]) -> Turns:
@@ -93,6 +96,48 @@ def is_local(cell: Cell) -> bool:
     return not cell.plane and cell.waiter == cell.poster
 
 
+def _turns_of_joins(part: RankPart) -> Turns | None:
+    """Return the turns of a walk over the streams, in which no post of another rank is missing;
+    None if two streams share a cell and nothing on this rank says which of them is first.
+
+    Stream s has passed its tasks before at[s]. known[s][t] is the number of tasks of stream t that
+    come before its next one, by the notifies that it has waited for; `posted` has these numbers for
+    every post between streams, in the order of the walk.
+    """
+    at = [0 for _ in part.streams]
+    known = [list(at) for _ in part.streams]
+    posted: dict[int, list[list[int]]] = defaultdict(list)
+    counts: Counter[tuple[int, int]] = Counter()
+    last: dict[tuple[int, int], Place] = {}
+    turns: Turns = {}
+    is_moving = True
+    while is_moving:
+        is_moving = False
+        for stream, tasks in enumerate(part.streams):
+            own = known[stream]
+            while at[stream] < len(tasks):
+                kind, number, _ = tasks[at[stream]]
+                place, key = (stream, at[stream]), (kind, number)
+                at[stream] += 1
+                if kind != MOVE:
+                    is_ours = is_local(part.cells[number])
+                    if is_ours and kind == WAIT and counts[key] == len(posted[number]):
+                        at[stream] -= 1
+                        break
+                    other, its_place = last.get(key, (stream, -1))
+                    if own[other] <= its_place:
+                        return None
+                    if is_ours and kind == WAIT:
+                        own[:] = map(max, own, posted[number][counts[key]])
+                    elif is_ours:
+                        posted[number].append([*own[:stream], at[stream], *own[stream + 1 :]])
+                    turns[place], last[key] = counts[key], place
+                    counts[key] += 1
+                own[stream] = at[stream]
+                is_moving = True
+    return turns
+
+
 def _turns_of_walk(program: Program, part: RankPart, shared: set[int]) -> Turns:
     linked, tasks = program.linked, program.tasks
     linked.check(program)
@@ -103,16 +148,11 @@ def _turns_of_walk(program: Program, part: RankPart, shared: set[int]) -> Turns:
         turn_of[row] = counts[cell]
         counts[cell] += 1
     own = np.flatnonzero(tasks.rank == part.rank)
-    rows = dict(
-        zip(
-            zip(tasks.stream[own].tolist(), tasks.index[own].tolist(), strict=True),
-            own.tolist(),
-            strict=True,
-        )
-    )
+    places = zip(tasks.stream[own].tolist(), tasks.index[own].tolist(), strict=True)
+    rows = dict(zip(places, own.tolist(), strict=True))
     turns: Turns = {}
-    for stream, queue in enumerate(part.streams):
-        for at, task in enumerate(queue):
+    for stream, its_tasks in enumerate(part.streams):
+        for at, task in enumerate(its_tasks):
             if task.kind != MOVE and task.number in shared:
                 row = rows[stream, task.place]
                 turns[stream, at] = turn_of[row if task.kind == POST else int(linked.post_of[row])]
@@ -177,7 +217,7 @@ class _StepMaker:
             bits = needs[number]
             for other in before:
                 bits &= ~needs[other]
-            waits = tuple(wait for k, wait in enumerate(self._waits) if bits >> k & 1)
+            waits = tuple(self._waits[k] for k in _set_bits(bits))
             places = tuple(self._places[number])
             steps.append(RankStep(waits, places, len(before), tuple(then[number])))
         return tuple(steps)
@@ -195,6 +235,13 @@ class _StepMaker:
             self._before.append(set())
         self._before[number] |= stream.after - {number}
         return number
+
+
+def _set_bits(bits: int) -> Iterator[int]:
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
 
 
 def steps_of(
