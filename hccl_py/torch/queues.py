@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from hccl_py.communicator.pending import CallQueue
 from hccl_py.torch.repeats import TensorCommunicator
@@ -17,11 +18,16 @@ class _Submitted:
     def __init__(self, queue: TorchQueue, call: Call, work: TorchWork) -> None:
         self._queue, self._call, self._work = queue, call, work
 
-    def run(self) -> Callable[[], None]:
-        """Make the call, and end its work."""
+    def make(self) -> None:
+        """Make the call, and end its work; raise interrupts and exits."""
         queue, work = self._queue, self._work
         work.run(lambda: self._call(queue.open()))
         queue.has_failed |= work.ends_group
+
+    def run(self) -> Callable[[], None]:
+        """Make the call in the worker, which goes on after an exit: the work says so."""
+        with suppress(BaseException):
+            self.make()
         return _nothing
 
     def fail(self, error: BaseException) -> None:
@@ -62,7 +68,7 @@ class TorchQueue:
         if in_background:
             self._calls.add(submitted)
         else:
-            self._calls.run(submitted.run)
+            self._calls.run(submitted.make)
         return work
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Calls that a program makes again, on the same memory: planned and bound to it once.
 
-A training step reduces the same buckets every time. What a call finds out of its tensors is kept
-under their addresses, so that the next one goes straight to the session.
+A training step reduces the same buckets every time. A call's plan and its steps, bound to memory,
+are kept under the addresses of its tensors, so that the next one goes straight to the session.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hccl_py.communicator.pending import BoundCall, CallQueue
 from hccl_py.torch.trace import CallTrace, note
 
 REPEATS = 256
-"""Calls that a communicator keeps; the oldest goes first."""
+"""Calls that a communicator keeps; then the oldest is dropped."""
 
 Place: TypeAlias = tuple[int, int, torch.dtype]
 """A tensor's address, number of elements and type."""
@@ -52,7 +52,7 @@ class Repeat(NamedTuple):
 
 class TensorCommunicator(Communicator):
     """A communicator of one local rank that keeps calls on tensors for the next time. Its calls
-    take their turns in the queue of those who make them.
+    take their turns in `calls`, the queue of its caller.
     """
 
     def __init__(self, domain: Domain, calls: CallQueue) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from random import Random
 
@@ -9,7 +10,7 @@ import pytest
 
 from hccl_executors import EXECUTORS
 from hccl_platform.lowering.moves import run_step
-from hccl_platform.lowering.part import MOVE, RankPart, part_of
+from hccl_platform.lowering.part import MOVE, Cell, RankPart, Task, part_of
 from hccl_platform.lowering.steps import Place, RankStep, is_local, steps_of, turns_of
 from hccl_py.enums import POST, WAIT
 from hccl_py.errors import DeadlockError
@@ -164,9 +165,64 @@ def test_streams_that_wait_for_each_other_are_found_before_the_run() -> None:
         all_steps(program, part_of(program, 0))
 
 
+class Walked(Exception):
+    """The program's walk was asked for."""
+
+
+class Unlinked:
+    """Stands in for a program that has no walk yet."""
+
+    @property
+    def linked(self) -> None:
+        raise Walked
+
+
+def a_part(*streams: Sequence[tuple[int, str]]) -> RankPart:
+    """Return a part of posts and waits: capital letters are notifies between its streams, others
+    are posted by rank 1.
+    """
+    names = sorted({name for stream in streams for _, name in stream})
+    cells = {
+        k: Cell(0, 0 if n.isupper() else 1, "" if n.isupper() else "p", k)
+        for k, n in enumerate(names)
+    }
+    tasks = (
+        tuple(Task(kind, names.index(n), at) for at, (kind, n) in enumerate(s)) for s in streams
+    )
+    return RankPart(0, tuple(tasks), None, cells, frozenset(), frozenset())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "streams",
+    [
+        # Two streams wait for X, or post it, in no order.
+        ([(POST, "X"), (POST, "X")], [(WAIT, "X")], [(WAIT, "X")]),
+        ([(WAIT, "X"), (WAIT, "X")], [(POST, "X")], [(POST, "X")]),
+        ([(WAIT, "r")], [(WAIT, "r")]),
+        # In this walk the second stream would take what only the first can go on with.
+        (
+            [(POST, "X"), (WAIT, "Y"), (POST, "X")],
+            [(WAIT, "r"), (WAIT, "X")],
+            [(WAIT, "X"), (POST, "Y")],
+        ),
+    ],
+)  # fmt: skip
+def test_streams_in_no_order_of_their_own_take_that_of_the_walk(
+    streams: Sequence[Sequence[tuple[int, str]]],
+) -> None:
+    with pytest.raises(Walked):
+        turns_of(Unlinked(), a_part(*streams))  # type: ignore[arg-type]
+
+
+def test_streams_that_join_order_what_they_share() -> None:
+    first, second = [(WAIT, "r"), (POST, "X")], [(WAIT, "X"), (WAIT, "r")]
+    turns = turns_of(Unlinked(), a_part(second, first))  # type: ignore[arg-type]
+    assert (turns[1, 0], turns[0, 1]) == (0, 1)
+
+
 def test_the_mesh_waits_four_times_for_all_others() -> None:
-    """Its streams join after each exchange: one step for what is between two joins."""
+    """Its streams join after each exchange. Each adds to another rank, which may be busy."""
     program = recorded("AllReduceMeshOpbaseLoopExecutor", op_of("all_reduce", 1 << 16), 8)
     steps = all_steps(program, part_of(program, 3))
-    assert [len(step.waits) for step in steps] == [0, 7, 7, 7, 7]
-    assert [len(step.places) for step in steps] == [8, 14, 8, 14, 0]
+    assert [len(step.waits) for step in steps if step.waits] == [7, 7, 7, 7]
+    assert [len(s.places) for s in steps] == [8, 0, *[2] * 7, 8, 14, 0]

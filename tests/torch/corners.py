@@ -293,8 +293,8 @@ def _held() -> tuple[int, int, int]:
 
 
 def calls_made_again(rank: int, size: int) -> None:
-    """What a call keeps for the next time is that of the same memory, op and parameters; and not
-    the memory itself.
+    """A call takes over from an earlier one of the same memory, op and parameters alone, and keeps
+    no memory.
     """
     memory = torch.zeros(12)
     for turn in range(3):
@@ -334,6 +334,22 @@ def calls_made_again(rank: int, size: int) -> None:
     assert is_kept() is not None
     del given
     assert is_kept() is None
+
+
+def an_exit_in_the_worker(rank: int, size: int) -> None:
+    """A call that ends with an exit says so, and the queue goes on."""
+    world = dist.group.WORLD
+    assert isinstance(world, ProcessGroup)
+
+    def leave(comm: object) -> None:
+        raise SystemExit
+
+    work = world._submit(leave, [], None, [])
+    with pytest.raises(RuntimeError, match="SystemExit"):
+        work.wait()
+    tensor = torch.ones(4)
+    dist.all_reduce(tensor, async_op=True).wait()
+    assert tensor.tolist() == [size] * 4
 
 
 def functions_of_a_repeated_call(rank: int, size: int) -> dict[str, int]:

@@ -32,6 +32,7 @@ MOST_FUNCTIONS = 75
         corners.groups_come_and_go,
         corners.a_group_that_is_let_go,
         corners.calls_made_again,
+        corners.an_exit_in_the_worker,
     ],
     ids=lambda program: program.__name__,
 )

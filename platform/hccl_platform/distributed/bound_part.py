@@ -1,6 +1,6 @@
 """A rank's part of a program bound to memory: the steps of run_steps.
 
-user memory, op-base      the caller's arrays, which differ from call to call
+user memory, op-base      the caller's arrays, which may differ from run to run
 user memory, graph mode   a shadow in shared memory if peers access it: the caller's data is
                           copied there before the run, and back after it
 other buffers             shared memory: bound once, until a region moves
@@ -81,7 +81,6 @@ class BoundPart:
         self.part, self.rank = part, part.rank
         self.call = call_of(program)
         self.landing = np.zeros(0, np.uint8)
-        self._has_room = False
         self.reduced = _reduced_bytes(part)
         self._tag, self._context, self._memory = tag, context, context.memory
         self._buffers, self._in_place = program.buffers, bool(program.op.in_place)
@@ -94,22 +93,26 @@ class BoundPart:
             self._shadowed = user
         context.notifies.learn(program, self.rank)
         self._names = {c: _notify_name(program, c) for c in part.cells}
-        self.groups = self._groups(program)
-        self._steps = [[self._bound(step) for step in steps] for steps in self.groups]
-        self._waits = Counter(
-            self._count_of(task)
-            for stream in part.streams
-            for task in stream
-            if task.kind == WAIT and not is_local(part.cells[task.number])
-        )
+        self.groups: list[tuple[RankStep, ...]] = []
+        self._steps: list[list[BoundStep]] = []
+        self._waits: Counter[int] = Counter()
         self._callers: list[_CallersMove] = []
         self._version = -1
 
     def provide(self, program: Program) -> int:
-        """Make room for the buffers of the program, once; return the version of the regions."""
-        if not self._has_room:  # the same call is the first one with this part at all ranks
+        """Make steps, and room for the buffers of the program, once; return the version of the
+        regions. Raises what `turns_of` and `steps_of` raise: in a call, so that all ranks do.
+        """
+        if not self.groups:  # the same call is the first one with this part at all ranks
             self._memory.regions.provide(self._tag, program)
-            self._has_room = True
+            self.groups = self._groups(program)
+            self._steps = [[self._bound(step) for step in steps] for steps in self.groups]
+            self._waits.update(
+                self._count_of(task)
+                for stream in self.part.streams
+                for task in stream
+                if task.kind == WAIT and not is_local(self.part.cells[task.number])
+            )
         return self._memory.regions.version
 
     def bind(self, into: npt.NDArray[Any], out: npt.NDArray[Any]) -> list[list[BoundStep]]:

@@ -1,6 +1,6 @@
 """A rank's header: its state in shared memory, for ranks that wait for it.
 
-    word 0      is asleep: a rank that posts to this one wakes it
+    word 0      is asleep: a rank that posts what this one misses wakes it (word 64)
     word 8      the number of the call begun last; calls count from 1
     word 16     the number of the call done last
     word 24     is closed

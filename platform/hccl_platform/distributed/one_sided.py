@@ -105,7 +105,7 @@ class _Ready:
     def __init__(self, number: int, step: BoundStep) -> None:
         self.number, self.step = number, step
         self.waited = self.done = 0
-        self.is_due = False
+        self.is_due = self.is_held_up = False
 
     @property
     def blocked(self) -> Blocked:
@@ -120,16 +120,16 @@ def run_steps(
     wakeups: Wakeups,
     explain: Explain,
 ) -> None:
-    """Run all steps, of which the last comes after all others.
+    """Run all steps.
 
     `words` are the words of this rank's own file; `explain` describes what steps wait for.
 
     `left[n]` is the number of steps that step n still comes after, `ready` has those with none
     left that have not run. Each round tries all of these. A round in which none runs pauses: only a
     peer can help then, by a notify or by releasing a lock, and `pause` sees to it that no notify is
-    missed. Where one step is ready and waits, this rank sleeps until all its notifies have come;
-    where several are, until one has. So a rank runs all that it can before it waits, whichever
-    stream that is on, and never waits for itself.
+    missed. If one step is ready and waits, this rank sleeps until all its notifies have come; if
+    several are, until one has. So a rank runs all that it can before it waits, on any stream, and
+    never waits for itself.
     """
     left = [step.before for step in steps]
     ready = [_Ready(n, step) for n, step in enumerate(steps) if not step.before]
@@ -149,9 +149,11 @@ def run_steps(
                 entry.is_due = True
                 wakeups.resume()
             if not _run_items(entry, counts, wakeups):
-                is_locked = True
+                is_locked = entry.is_held_up = True
                 continue
             has_run = True
+            if entry.is_held_up:
+                wakeups.resume()
             ready.remove(entry)
             for number in entry.step.then:
                 left[number] -= 1

@@ -6,7 +6,8 @@
     2  is the notify set? go on          2  is the waiter asleep? asleep = 0, wake it
     3  sleep until woken; again from 1
 
-At least one of the two sees the other's write, so no wakeup is missed; sleeps end after LOOK_MS all
+At least one of the two sees the other's write, so no wakeup is missed; the poster of one notify of
+several that are missing leaves the wakeup to the last (wakeups.py); sleeps end after LOOK_MS all
 the same. The first poster clears the word, and those that come before the waiter runs need no
 system call. With more ranks than cores, a sleeping rank leaves its core to the rank that it waits
 for: several times faster than polling.

@@ -108,8 +108,8 @@ class Wakeups(Pauses):
         super().pause(explain, most_ms, wants)
 
     def _announce(self) -> None:
-        """Write what is missing. Peers may read it meanwhile: what they see of an older list is
-        over, or still missing.
+        """Publish what is missing. A peer that reads a half-written list may not wake this rank:
+        it has posted before it read, and this rank looks for all posts after it has written.
         """
         missing = self._missing()
         if len(missing) > MOST_MISSING:

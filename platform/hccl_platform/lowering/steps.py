@@ -11,15 +11,15 @@ of others. All tasks that need the same of them are one step:
     step 0, after nothing                  copy, post to 1, post to 2
     step 1, after the posts of 1 and 2     add, ...
 
-A step needs no more of other ranks than each of its tasks does. So no task waits longer than on its
-stream, and where all waits of a step are over, so are those of the steps before it: nothing that
-this rank could do meanwhile is of use to others.
+A step needs no more of other ranks than each of its tasks does, so no task waits for a notify that
+its stream does not wait for. A reduction that other ranks may hold up (`RankPart.atomic`) begins a
+step of its own, so that the tasks of other streams can go on.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,8 +32,8 @@ Place: TypeAlias = tuple[int, int]
 """A task of a part: its stream, and its position among the tasks there."""
 
 Turns: TypeAlias = dict[Place, int]
-"""For waits, and for posts between the streams of a rank: which post of the run, or which wait, it
-is among those of its cell. The n-th wait takes the n-th post.
+"""For every wait, and every post between streams of a rank, its number among the waits or posts of
+its cell. Wait n takes post n.
 """
 
 
@@ -58,8 +58,8 @@ class RankStep(NamedTuple):
 
 
 def turns_of(program: Program, part: RankPart) -> Turns:
-    """Return the turns of a part. Where several streams share a cell, the notifies between them may
-    say whose turn is first; else it is that of the program's walk, whose order all ranks can keep.
+    """Return the turns of a part. The notifies between streams that share a cell may order them;
+    else the program's walk does, whose order all ranks can keep.
 
     Raises what `Linked.check` raises if a program of the last kind cannot end.
     """
@@ -98,7 +98,8 @@ def is_local(cell: Cell) -> bool:
 
 def _turns_of_joins(part: RankPart) -> Turns | None:
     """Return the turns of a walk over the streams, in which no post of another rank is missing;
-    None if two streams share a cell and nothing on this rank says which of them is first.
+    None if two streams share a cell and nothing on this rank says which of them is first, or the
+    walk does not end.
 
     Stream s has passed its tasks before at[s]. known[s][t] is the number of tasks of stream t that
     come before its next one, by the notifies that it has waited for; `posted` has these numbers for
@@ -135,12 +136,13 @@ def _turns_of_joins(part: RankPart) -> Turns | None:
                     counts[key] += 1
                 own[stream] = at[stream]
                 is_moving = True
-    return turns
+    return turns if at == [len(tasks) for tasks in part.streams] else None
 
 
 def _turns_of_walk(program: Program, part: RankPart, shared: set[int]) -> Turns:
     linked, tasks = program.linked, program.tasks
-    linked.check(program)
+    if len(linked.stuck):
+        linked.check(program)
     turn_of: dict[int, int] = {}
     counts: Counter[int] = Counter()
     for row in linked.order[tasks.kind[linked.order] == POST].tolist():
@@ -160,24 +162,26 @@ def _turns_of_walk(program: Program, part: RankPart, shared: set[int]) -> Turns:
 
 
 class _Stream:
-    """A stream of which some tasks are in steps: `at` is the first that is not. `needs` has the
-    waits before it as bits, `after` the steps before it but for those that come before these.
+    """A stream of which the tasks before `at` are in steps. Its next task needs what `needs` names:
+    waits by their numbers, and steps, of number n as ~n.
     """
 
     def __init__(self) -> None:
-        self.at, self.needs, self.after = 0, 0, frozenset[int]()
+        self.at = 0
+        self.needs: set[int] = set()
 
 
 class _StepMaker:
-    """Steps in the making: by the bits of the waits that they need."""
+    """Steps in the making: what they need, and their tasks."""
 
     def __init__(self, part: RankPart, turns: Mapping[Place, int]) -> None:
         self._part, self._turns = part, turns
         self._waits: list[StepWait] = []
-        self._numbers: dict[int, int] = {}
+        self._needs: list[frozenset[int]] = []
+        self._implied: list[frozenset[int]] = []  # by a step: its needs, and those of its steps
         self._places: list[list[Place]] = []
-        self._before: list[set[int]] = []
-        self._posted: dict[tuple[int, int], tuple[int, frozenset[int]]] = {}
+        self._numbers: dict[frozenset[int], int] = {}
+        self._posted: dict[tuple[int, int], frozenset[int]] = {}
 
     def advance(self, number: int, stream: _Stream) -> None:
         """Put the tasks of a stream into steps, up to a wait for a post that is in none yet."""
@@ -186,62 +190,56 @@ class _StepMaker:
             task, place = tasks[at], (number, at)
             if task.kind == MOVE or not is_local(self._part.cells[task.number]):
                 if task.kind == WAIT:
-                    stream.needs |= 1 << len(self._waits)
+                    stream.needs.add(len(self._waits))
                     self._waits.append(StepWait(place, self._turns[place] + 1))
                 else:
-                    self._add(place, stream)
+                    self._add(place, task, stream)
             elif task.kind == POST:
-                self._posted[task.number, self._turns[place]] = stream.needs, stream.after
+                self._posted[task.number, self._turns[place]] = frozenset(stream.needs)
             else:
                 post = self._posted.get((task.number, self._turns[place]))
                 if post is None:
                     return
-                stream.needs |= post[0]
-                stream.after |= post[1]
+                stream.needs |= post
             stream.at = at + 1
 
     def finish(self, streams: Sequence[_Stream]) -> tuple[RankStep, ...]:
-        """Return all steps, and a last one after everything, which has no task."""
-        last = _Stream()
-        for stream in streams:
-            last.needs |= stream.needs
-            last.after |= stream.after
-        self._step(last)
+        """Return all steps, with one for the waits that no task comes after."""
+        self._step(set().union(*(stream.needs for stream in streams)))
         then: list[list[int]] = [[] for _ in self._places]
-        for number, before in enumerate(self._before):
-            for other in sorted(before):
+        for number, needs in enumerate(self._needs):
+            for other in sorted(~n for n in needs if n < 0):
                 then[other].append(number)
-        needs = {number: bits for bits, number in self._numbers.items()}
         steps = []
-        for number, before in enumerate(self._before):
-            bits = needs[number]
-            for other in before:
-                bits &= ~needs[other]
-            waits = tuple(self._waits[k] for k in _set_bits(bits))
-            places = tuple(self._places[number])
-            steps.append(RankStep(waits, places, len(before), tuple(then[number])))
+        for number, needs in enumerate(self._needs):
+            waits = tuple(self._waits[n] for n in sorted(needs) if n >= 0)
+            before = len(needs) - len(waits)
+            steps.append(RankStep(waits, tuple(self._places[number]), before, tuple(then[number])))
         return tuple(steps)
 
-    def _add(self, place: Place, stream: _Stream) -> None:
-        number = self._step(stream)
+    def _add(self, place: Place, task: Task, stream: _Stream) -> None:
+        """Put a task into a step; one that other ranks may hold up begins a step of its own."""
+        number = self._step(stream.needs)
+        if task.kind == MOVE and task.number in self._part.atomic:
+            number = self._new_step(frozenset([~number]))
         self._places[number].append(place)
-        stream.after = frozenset([number])
+        stream.needs = {~number}
 
-    def _step(self, stream: _Stream) -> int:
-        """Return the step of what needs the same waits as the next task of a stream."""
-        number = self._numbers.setdefault(stream.needs, len(self._places))
-        if number == len(self._places):
-            self._places.append([])
-            self._before.append(set())
-        self._before[number] |= stream.after - {number}
-        return number
+    def _step(self, needs: set[int]) -> int:
+        """Return the step of tasks with these needs: where they are one step, that one."""
+        key = frozenset(needs.difference(*(self._implied[~n] for n in needs if n < 0)))
+        if len(key) == 1 and min(key) < 0:
+            return ~min(key)
+        if key not in self._numbers:
+            self._numbers[key] = self._new_step(key)
+        return self._numbers[key]
 
-
-def _set_bits(bits: int) -> Iterator[int]:
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
+    def _new_step(self, needs: frozenset[int]) -> int:
+        implied = [needs, *(self._needs[~n] for n in needs if n < 0)]
+        self._implied.append(frozenset().union(*implied))
+        self._needs.append(needs)
+        self._places.append([])
+        return len(self._needs) - 1
 
 
 def steps_of(

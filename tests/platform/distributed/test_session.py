@@ -273,6 +273,7 @@ def test_who_waits_for_a_lock_says_so() -> None:
 
     def body(world: World, session: SharedSession) -> list[str]:
         bound = session._part("tag", run.program)
+        bound.provide(run.program)
         return [
             bound.explain(0)([Blocked(number, is_waiting=False, at=at)])
             for number, step in enumerate(bound.groups[0])
