@@ -6,22 +6,17 @@ are kept under the addresses of its tensors, so that the next one goes straight 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from hccl_py.communicator.collectives import averaged
 from hccl_py.communicator.communicator import Communicator
 from hccl_py.communicator.domain import Domain
 from hccl_py.communicator.pending import BoundCall, CallQueue
+from hccl_py.torch.tensor_arrays import Place
 from hccl_py.torch.trace import CallTrace, note
-
-if TYPE_CHECKING:
-    import torch
 
 REPEATS = 256
 """Calls that a communicator keeps; then the oldest is dropped."""
-
-Place: TypeAlias = "tuple[int, int, torch.dtype]"
-"""A tensor's address, number of elements and type."""
 
 
 class CallKey(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ from hccl_py.communicator.tensors import check_dense, memory_of, on_device
 from hccl_py.errors import ParameterError
 
 Array = npt.NDArray[Any]
+Place: TypeAlias = tuple[int, int, torch.dtype]
+"""A tensor's address, number of elements and type."""
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -53,10 +55,8 @@ def flat(tensor: torch.Tensor) -> Array:
     return np.ascontiguousarray(array).reshape(-1)
 
 
-def place_of(tensor: torch.Tensor) -> tuple[int, int, torch.dtype] | None:
-    """Return the address, the number of elements and the type of a tensor whose memory `flat`
-    returns as it is; None for any other.
-    """
+def place_of(tensor: torch.Tensor) -> Place | None:
+    """Return the place of a tensor whose memory `flat` returns as it is; None for any other."""
     if type(tensor) not in _PLAIN or not (tensor.is_cpu and tensor.layout is torch.strided):
         return None
     if tensor.is_neg() or not tensor.is_contiguous() or tensor.is_complex():

@@ -165,11 +165,10 @@ class BoundPart:
             out.view(np.uint8)[...] = self._shadow(self._slot(_OUT))
 
     def explain(self, group: int) -> Explain:
-        """Return a function that describes what steps of a group wait for."""
+        """Return a function that describes what the first of a group's blocked steps waits for."""
 
         def explain(blocked: Sequence[Blocked]) -> str:
-            texts = [self._waiting(group, each) for each in blocked]
-            return texts[0] if texts else f"Rank {self.rank} has waited"
+            return self._waiting(group, blocked[0])
 
         return explain
 
